@@ -1,5 +1,6 @@
 //! `cargo xtask docs`: the page of the book that follows from a file of the program.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -7,6 +8,7 @@ use anyhow::ensure;
 
 use crate::files::{entries, read, write_whole};
 use crate::process::{Stop, root};
+use crate::ranges::ranges;
 
 pub(crate) const HELP: &str = "\
 docs
@@ -23,7 +25,7 @@ const OF_JOBS: &str = "crates/cli/src/defaults";
 const HEAD: &str = "\
 # Every setting
 
-Made by `cargo xtask docs` from [default.toml](../crates/cli/src/default.toml): change that and not this page.
+Made by `cargo xtask docs` from [default.toml](../crates/cli/src/default.toml) and [ranges.rs](../crates/cli/src/settings/ranges.rs): change these and not this page.
 
 `plimsoll config` prints the same as a file to begin with, and `plimsoll config --job text` that of another job.
 Defaults are overridden by a TOML file (`--config FILE`), that by the environment (`PLIMSOLL__MEMORY__TARGET=0.8`), and that by flags (`--set memory.target=0.8`).
@@ -51,8 +53,11 @@ fn page() -> anyhow::Result<String> {
         Ok((job, settings(&read(file)?)))
     });
     let of_jobs = of_jobs.collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(render(&settings(&read(&root().join(DEFAULTS))?), &of_jobs))
+    Ok(render(&settings(&read(&root().join(DEFAULTS))?), &of_jobs, &ranges()?))
 }
+
+/// What each number may be, by its key.
+type Ranges = BTreeMap<String, String>;
 
 /// A key with what stands beside it.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,26 +86,36 @@ fn settings(toml: &str) -> Vec<Setting> {
     settings
 }
 
-fn render(settings: &[Setting], of_jobs: &[(String, Vec<Setting>)]) -> String {
+fn render(settings: &[Setting], of_jobs: &[(String, Vec<Setting>)], ranges: &Ranges) -> String {
     let mut page = HEAD.to_owned();
     for section in settings.chunk_by(|a, b| a.section == b.section) {
         let heading = match section[0].section.as_str() {
             "" => "The run".to_owned(),
             name => format!("`[{name}]`"),
         };
-        let _ = write!(page, "\n## {heading}\n\n| key | default | meaning |\n|---|---|---|\n");
+        let _ = write!(page, "\n## {heading}\n\n| key | default | may be | meaning |\n|---|---|---|---|\n");
         for group in section.chunk_by(|_, next| next.comment.is_empty()) {
-            page += &row(group, of_jobs);
+            page += &row(group, of_jobs, ranges);
         }
     }
     page
 }
 
 /// Writes the row of keys that share a comment.
-fn row(group: &[Setting], of_jobs: &[(String, Vec<Setting>)]) -> String {
+fn row(group: &[Setting], of_jobs: &[(String, Vec<Setting>)], ranges: &Ranges) -> String {
     let keys: Vec<_> = group.iter().map(|it| format!("`{}`", it.key)).collect();
     let values: Vec<_> = group.iter().map(|it| default(it, of_jobs)).collect();
-    format!("| {} | {} | {} |\n", keys.join(", "), values.join(", "), group[0].comment.replace('|', "\\|"))
+    let may_be = range(group, ranges);
+    let meaning = group[0].comment.replace('|', "\\|");
+    format!("| {} | {} | {may_be} | {meaning} |\n", keys.join(", "), values.join(", "))
+}
+
+/// Writes what numbers may be: once, where it is the same for all of them.
+fn range(group: &[Setting], ranges: &Ranges) -> String {
+    let name = |it: &Setting| if it.section.is_empty() { it.key.clone() } else { format!("{}.{}", it.section, it.key) };
+    let mut of_keys: Vec<&str> = group.iter().map(|it| ranges.get(&name(it)).map_or("", String::as_str)).collect();
+    of_keys.dedup();
+    of_keys.join("; ")
 }
 
 /// Writes a default, and those of jobs that have another.
@@ -132,11 +147,16 @@ mod tests {
     fn keys_that_share_a_comment_share_a_row_and_jobs_say_what_differs() {
         let common = settings("# A seed,\n# or two.\nseed = 0\n\n[batch]\n# Bounds: a|b.\nleast = 1\nmost = 8\n");
         let jobs = [("text".to_owned(), settings("[batch]\nleast = 1\nmost = 9\n"))];
-        let page = render(&common, &jobs);
+        let ranges = BTreeMap::from([("batch.least", "1 to 8"), ("batch.most", "1 to 8")]);
+        let ranges = ranges.into_iter().map(|(key, range)| (key.to_owned(), range.to_owned())).collect();
+        let page = render(&common, &jobs, &ranges);
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         assert_eq!(
             rows,
-            ["| `seed` | `0` | A seed, or two. |", "| `least`, `most` | `1`, `8`; text: `9` | Bounds: a\\|b. |"]
+            [
+                "| `seed` | `0` |  | A seed, or two. |",
+                "| `least`, `most` | `1`, `8`; text: `9` | 1 to 8 | Bounds: a\\|b. |"
+            ]
         );
     }
 }

@@ -13,6 +13,7 @@ mod files;
 mod networks;
 mod process;
 mod proof;
+mod ranges;
 mod vulkan;
 
 mod bench;

@@ -62,7 +62,13 @@ fn is_other_example(readme: &str, lib: &str) -> bool {
 
 /// Returns the lines of the first block of Rust in alphabetical order, without blank ones and indentation.
 fn example<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
-    let mut lines = lines.map(str::trim).skip_while(|line| !["```", "```rust", "```no_run"].contains(line));
+    // Whether the line is in a block: what ends one of commands begins none.
+    let mut is_inside = false;
+    let mut lines = lines.map(str::trim).skip_while(|line| {
+        let begins = !is_inside && ["```", "```rust", "```no_run"].contains(line);
+        is_inside ^= line.starts_with("```");
+        !begins
+    });
     lines.next()?;
     let mut lines: Vec<&str> = lines.take_while(|line| *line != "```").filter(|line| !line.is_empty()).collect();
     lines.sort_unstable();
@@ -102,5 +108,7 @@ mod tests {
         assert!(!is_other_example("```rust\nfn main() {\n    ask();\n}\n```\n", lib));
         assert!(is_other_example("```rust\nask();\n```\n", lib));
         assert!(!is_other_example("None.", lib));
+        assert!(!is_other_example("```sh\nask\n```\n\nNone.\n", lib), "commands are no example in Rust");
+        assert!(is_other_example("```sh\nask\n```\n\n```rust\nask();\n```\n", lib));
     }
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
 use plimsoll_bench::{observation, run, shapes};
 use plimsoll_predict::{Certificate, Dtype, Key, Phase, Platform, Predictor, PredictorConfig, ShapeNeed};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Observation, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
 const KEY: Key = Key { phase: Phase::Train, checkpointing: false, platform: PLATFORM, regime: 0 };
@@ -35,6 +35,9 @@ fn main() {
         observe_evicting(&mut group);
         decide(&mut group);
         decide_anew(&mut group);
+        step_that_repeats(&mut group);
+        step_that_trembles(&mut group);
+        step_of_a_new_shape(&mut group);
         group.finish();
     });
 }
@@ -108,6 +111,63 @@ fn rungs_that_fit(predictor: &Predictor) -> usize {
         it.is_some_and(|it| it.upper <= Bytes::gib(1))
     };
     (1..=60).filter(fits).count()
+}
+
+/// The edges of a lattice.
+fn edges() -> impl Iterator<Item = u32> {
+    (1..=24).map(|at| 16 * at)
+}
+
+/// Asks what a policy asks after a step: of each edge its largest batch, and the next one.
+fn ask_all(predictor: &Predictor) -> Option<Bytes> {
+    let asked = edges().flat_map(|edge| [6, 7].map(|n| StepShape::new(n, edge)));
+    asked.filter_map(|shape| predictor.predict(KEY, black_box(shape), Bytes::mib(12))).map(|it| it.upper).max()
+}
+
+/// What a lattice has seen: on each edge batches of 2 and 5.
+fn lattice() -> Predictor {
+    let mut predictor = Predictor::try_new(PredictorConfig::default()).expect("valid defaults");
+    for it in edges().flat_map(|edge| [2, 5].map(|n| observation(StepShape::new(n, edge)))) {
+        predictor.observe(KEY, it).expect("a peak above what is resident");
+    }
+    predictor
+}
+
+/// What a settled run learns and asks after a step that took what it took before.
+fn step_that_repeats(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (mut predictor, read) = (lattice(), observation(StepShape::new(5, 192)));
+    group.bench_function("step_that_repeats", |b| {
+        b.iter(|| (predictor.observe(KEY, black_box(read)), ask_all(&predictor)));
+    });
+}
+
+/// The same, after a step that took up to a ten-thousandth more.
+fn step_that_trembles(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (mut predictor, read, mut n) = (lattice(), observation(StepShape::new(5, 192)), 0_u64);
+    group.bench_function("step_that_trembles", |b| {
+        b.iter(|| {
+            n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let peak = read.peak.0 + read.peak.0 / 10_000 * (n >> 48) / 65_536;
+            let read = Observation { peak: Bytes(peak), ..read };
+            (predictor.observe(KEY, black_box(read)), ask_all(&predictor))
+        });
+    });
+}
+
+/// The same, after a step of a shape that was never seen, and that tells something new.
+fn step_of_a_new_shape(group: &mut BenchmarkGroup<'_, WallTime>) {
+    let (predictor, new) = (lattice(), observation(StepShape::new(3, 200)));
+    // Half a percent less than others allow.
+    let peak = Bytes(predictor.predict(KEY, new.shape, Bytes::ZERO).expect("others were seen").upper.0 / 1000 * 985);
+    let new = Observation { resident: Bytes::ZERO, peak, ..new };
+    let warm = || {
+        let it = predictor.clone();
+        ask_all(&it);
+        it
+    };
+    group.bench_function("step_of_a_new_shape", |b| {
+        b.iter_batched_ref(warm, |it| (it.observe(KEY, black_box(new)), ask_all(it)), BatchSize::SmallInput);
+    });
 }
 
 /// Returns a predictor that has seen so many free shapes, no two of them equal.

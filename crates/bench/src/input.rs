@@ -52,6 +52,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         in_use: resident,
         reserved: peak,
         peak,
+        page: Bytes::ZERO,
         capacity: Bytes::gib(12),
         budget: Bytes::gib(11),
         skipped: Vec::new(),
@@ -61,6 +62,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         learning_rate: 1.934_726e-3,
         seconds: 0.148_372_6,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

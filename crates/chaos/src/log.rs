@@ -10,8 +10,19 @@ use serde_json::Value;
 use crate::Failed;
 
 /// Fields that a clock or a reading of memory decides.
-const READINGS: [&str; 10] =
-    ["seconds", "waited_seconds", "resident", "in_use", "reserved", "peak", "capacity", "budget", "predicted", "upper"];
+const READINGS: [&str; 11] = [
+    "seconds",
+    "waited_seconds",
+    "supply",
+    "resident",
+    "in_use",
+    "reserved",
+    "peak",
+    "capacity",
+    "budget",
+    "predicted",
+    "upper",
+];
 
 /// A log, with those of the other ranks.
 #[derive(Clone, Debug)]

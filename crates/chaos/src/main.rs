@@ -24,6 +24,7 @@ mod rng;
 mod round;
 mod rounds;
 mod setting;
+mod signals;
 mod subject;
 mod verdict;
 mod watch;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::audit::{Audit, audit};
 use crate::log::RunLog;
 use crate::plan::Plan;
-use crate::references::undisturbed;
+use crate::references::{SLACK, undisturbed};
 use crate::setting::{Mode, Setting, Size};
 use crate::subject::Subject;
 use crate::weights::Weights;
@@ -32,18 +32,22 @@ pub(crate) struct Picture {
     ooms: usize,
     /// Distance of the final weights.
     distance: f64,
+    /// The most that it may be: so many times what halves all along make of a run of this size.
+    tolerance: f64,
     /// The median time of a step that ran out of memory once, over that of a step that did not.
     recovery: f64,
     /// The same for the slowest of them.
     slowest: f64,
 }
 
-/// Runs both, and draws `chaos.svg` and `chaos.png`.
+/// Runs both, and draws `chaos.svg`.
 pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
-    println!("\ntwo longer runs, one of them with {OOMS} micro-batches that run out of memory");
+    println!("\nthree longer runs, one of them with {OOMS} micro-batches that run out of memory");
     let mode = Mode::Fixed(MICRO_BATCH);
     let setting = Setting { subject: Subject::Sr, mode, seed: 0, size: Size::Timed, keeps_copy: false };
     let calm = undisturbed(place, setting)?;
+    let halved = undisturbed(place, Setting { mode: Mode::Fixed(MICRO_BATCH / 2), ..setting })?;
+    let tolerance = SLACK * halved.weights.distance(&calm.weights);
     let folder = place.work.join("picture");
     let course = round::run(place, &Plan::of_ooms(setting, OOMS, PARTS), &folder)?;
     if let Some(trouble) = course.trouble {
@@ -58,11 +62,10 @@ pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     let ooms = failures.values().sum::<usize>();
     let plot = loss_comparison(&History::of(&calm.log.events), &History::of(&log.events));
     fs::write(out.join("chaos.svg"), plot.svg)?;
-    fs::write(out.join("chaos.png"), plot.png)?;
     let distance = Weights::of_run(&course.run)?.distance(&calm.weights);
     let (recovery, slowest) = recovery(&log, &failures);
     fs::remove_dir_all(&folder)?;
-    Ok(Picture { ooms, distance, recovery, slowest })
+    Ok(Picture { ooms, distance, tolerance, recovery, slowest })
 }
 
 /// Counts the failures of each step.
@@ -93,10 +96,16 @@ fn recovery(log: &RunLog, failures: &BTreeMap<u64, usize>) -> (f64, f64) {
 }
 
 impl Picture {
+    /// Whether its weights are those of the undisturbed run but for rounding.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.distance <= self.tolerance
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "out_of_memory": self.ooms,
             "distance_of_weights": self.distance,
+            "tolerance": self.tolerance,
             "recovery_in_ordinary_steps": self.recovery,
             "slowest_recovery_in_ordinary_steps": self.slowest,
         })
@@ -104,8 +113,29 @@ impl Picture {
 
     pub(crate) fn rows(&self, row: &mut impl FnMut(&str, String)) {
         row("micro-batches out of memory in the picture's run", self.ooms.to_string());
-        row("distance of its weights", format!("{:.1e}", self.distance));
+        let judged = if self.is_clean() { "" } else { ": too much" };
+        let tolerance = format!("{:.1e}, {SLACK} times what halves all along make", self.tolerance);
+        row("distance of its weights", format!("{:.1e}, at most {tolerance}{judged}", self.distance));
         let shown = format!("{:.2} ordinary steps, median; {:.2} at most", self.recovery, self.slowest);
         row("a step that ran out of memory once", shown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_that_differ_by_more_than_halves_make_are_told() {
+        let of = |distance| Picture { ooms: 100, distance, tolerance: 0.02, recovery: 1.0, slowest: 1.5 };
+        let told = |picture: &Picture| {
+            let mut rows = Vec::new();
+            picture.rows(&mut |name, value| rows.push(format!("{name}: {value}")));
+            rows.join("\n")
+        };
+        assert!(of(0.02).is_clean() && told(&of(0.02)).contains("at most 2.0e-2, 10 times what halves"));
+        for distance in [0.021, f64::INFINITY, f64::NAN] {
+            assert!(!of(distance).is_clean() && told(&of(distance)).contains("make: too much"), "{distance}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::{Failed, Place};
 ///
 /// Faults change how each step is divided; the undisturbed runs that give the scale differ in one division that they keep
 /// all along.
-const SLACK: f64 = 10.0;
+pub(crate) const SLACK: f64 = 10.0;
 
 /// What an undisturbed run ended with.
 #[derive(Debug)]

@@ -127,7 +127,7 @@ impl Report {
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        self.failed.is_empty()
+        self.failed.is_empty() && self.picture.as_ref().is_none_or(Picture::is_clean)
     }
 
     /// Writes `chaos.json` and `chaos.md`.

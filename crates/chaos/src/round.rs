@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::kind::Kind;
 use crate::plan::{Moment, Outside, Plan};
 use crate::process::{Order, Process};
 use crate::watch::{Watch, now};
-use crate::{Failed, Place, damage};
+use crate::{Failed, Place, damage, signals};
 
 /// A program that was started more often than this gets nowhere.
 const MOST_STARTS: u64 = 40;
@@ -172,7 +171,7 @@ impl Round<'_> {
         self.course.watch.look();
         match status {
             // A signal that came before anybody listened.
-            Some(status) if status.code() == Some(code) || status.signal() == Some(code - 128) => Ok(None),
+            Some(status) if status.code() == Some(code) || signals::of(status) == Some(code - 128) => Ok(None),
             status => Ok(status),
         }
     }

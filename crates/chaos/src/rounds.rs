@@ -9,14 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-
 use crate::args::Args;
 use crate::plan::Plan;
 use crate::references::References;
 use crate::report::Report;
 use crate::verdict::{Verdict, judge};
-use crate::{Failed, Place, picture, round};
+use crate::{Failed, Place, picture, round, signals};
 
 /// Rounds between two lines of progress, where no terminal is there to show one line.
 const QUIET: u64 = 10;
@@ -54,9 +52,7 @@ pub(crate) fn command(args: &Args) -> Result<bool, Failed> {
 
 fn place(args: &Args) -> Result<Place, Failed> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    signals::listen(&stop)?;
     let help = Command::new(&args.program).args(["train", "--help"]).output()?;
     // Absolute, since a run keeps the path of its data.
     let work = std::path::absolute(args.out.join("chaos-runs"))?;

@@ -131,7 +131,8 @@ pub(crate) struct StepsArgs {
 /// Whether a run is the same bit by bit.
 #[derive(Debug, Args)]
 pub(crate) struct DeterminismArgs {
-    /// Take micro-batches from the plan alone, for weights that are the same bit by bit however often a run is killed.
+    /// Take micro-batches from the plan alone, for weights that are the same bit by bit however often a run is killed; slower, on a
+    /// CPU on one thread.
     #[arg(long)]
     deterministic: bool,
 }

@@ -38,8 +38,8 @@ impl<J: Job> Prepared<J> {
         match &plan {
             Some(plan) => {
                 begin_with(&mut config, plan, &self.sizes);
-                config.longest.validation = self.checked(plan, config.deterministic)?;
-                self.name_left_out(config.longest);
+                config.too_large.validation = self.checked(plan, config.deterministic)?;
+                self.name_left_out(&config.too_large);
                 signals::uncut(|| plan.write(&dir.join(PLAN_FILE)))?;
             }
             None => self.sound(settings, &mut config, goes_on)?,

@@ -1,10 +1,11 @@
 //! What a run shows while it runs.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use plimsoll_monitor::{Colors, Progress, Validating, View, lasting_line};
+use plimsoll_monitor::{Colors, Drawn, Progress, Validating, View, lasting_line};
 use plimsoll_predict::Phase;
 use plimsoll_train::Doing;
 use plimsoll_types::{Decision, Event, RunStarted};
@@ -44,8 +45,8 @@ pub(crate) struct Display {
     last: Option<Instant>,
     /// When a line could have been shown.
     asked: Option<Instant>,
-    /// Lines of the view that stand on the terminal.
-    drawn: usize,
+    /// What of the view stands on the terminal.
+    drawn: Drawn,
     alarmed: bool,
 }
 
@@ -63,8 +64,9 @@ impl Display {
     fn of(what: &'static str, place: &'static str, is_live: bool) -> Self {
         let beat = Beat::start(what);
         beat.under_way(place, 0, 0);
-        let live = (is_live && is_drawable()).then(colors);
-        Self { view: View::default(), live, beat, last: None, asked: None, drawn: 0, alarmed: false }
+        let live = (is_live && is_drawable(stderr().is_terminal(), env::var_os("TERM").as_deref()))
+            .then(|| colors(env::var_os("NO_COLOR").as_deref()));
+        Self { view: View::default(), live, beat, last: None, asked: None, drawn: Drawn::default(), alarmed: false }
     }
 
     /// Takes over the head of the log of a run that goes on.
@@ -91,7 +93,7 @@ impl Display {
         self.view.hear(event);
         // What the view has of itself needs no line beside it.
         let lasting = if self.live.is_some() && is_adjustment(event) { None } else { Some(event) };
-        let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length));
+        let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length, progress.largest));
         if let Some(line) = line.or_else(|| self.alarm(event)) {
             if is_silent() {
                 // Of all lines, only a warning is said then.
@@ -137,10 +139,10 @@ impl Display {
         self.beat.say(&erasure, false);
     }
 
-    /// Returns what erases the view, from its last line upwards.
+    /// Returns what erases the view.
     fn erasure(&mut self) -> String {
-        let lines = std::mem::take(&mut self.drawn);
-        (0..lines).map(|line| if line == 0 { "\r\x1b[2K" } else { "\x1b[1A\r\x1b[2K" }).collect()
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn.is_empty() { String::new() } else { drawn.erasure(size().0) }
     }
 
     fn refresh(&mut self, progress: &Progress, is_first: bool) {
@@ -148,7 +150,7 @@ impl Display {
         let Some(colors) = self.live else {
             // What comes next may take as long again, and would be too late.
             if is_first || EVERY < silence() + took {
-                self.beat.say(&format!("{}\n", progress.plain_line()), false);
+                self.beat.say(&format!("{}\n", self.view.plain_line(progress)), false);
             }
             return;
         };
@@ -161,7 +163,7 @@ impl Display {
         let mut lines = self.view.lines(progress, columns.saturating_sub(1), colors);
         lines.truncate(rows.saturating_sub(1).max(1));
         let text = self.erasure() + &lines.join("\n");
-        self.drawn = lines.len();
+        self.drawn = Drawn::new(lines);
         // One write, so that the view does not flicker.
         self.beat.say(&text, true);
     }
@@ -180,7 +182,7 @@ impl Display {
 impl Drop for Display {
     fn drop(&mut self) {
         // What comes next, such as an error, does not stand behind the view.
-        if 0 < self.drawn {
+        if !self.drawn.is_empty() {
             self.clear();
         }
     }
@@ -190,14 +192,14 @@ fn is_adjustment(event: &Event) -> bool {
     matches!(event, Event::Decided(it) if matches!(it.decision, Decision::Move(_) | Decision::Resize(_)))
 }
 
-/// Whether a view can be drawn: a terminal that moves no cursor gets lines.
-fn is_drawable() -> bool {
-    stderr().is_terminal() && env::var_os("TERM").is_none_or(|it| it != "dumb")
+/// Whether a view can be drawn: a terminal that says by `TERM` that it moves no cursor gets lines.
+fn is_drawable(is_terminal: bool, term: Option<&OsStr>) -> bool {
+    is_terminal && term.is_none_or(|it| it != "dumb")
 }
 
 /// Colours are left out where `NO_COLOR` is set to anything (<https://no-color.org>).
-fn colors() -> Colors {
-    if env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty()) { Colors::Off } else { Colors::On }
+fn colors(no_color: Option<&OsStr>) -> Colors {
+    if no_color.is_some_and(|it| !it.is_empty()) { Colors::Off } else { Colors::On }
 }
 
 /// Returns the columns and lines of the terminal, as they are now.
@@ -208,4 +210,18 @@ fn size() -> (usize, usize) {
 
 fn number(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_cursor_gets_lines_and_no_color_takes_colours_away() {
+        let term = |it: &'static str| Some(OsStr::new(it));
+        assert!(is_drawable(true, term("xterm-256color")) && is_drawable(true, None));
+        assert!(!is_drawable(true, term("dumb")) && !is_drawable(false, term("xterm-256color")));
+        assert_eq!([None, term("")].map(colors), [Colors::On; 2]);
+        assert_eq!([term("1"), term("0")].map(colors), [Colors::Off; 2]);
+    }
 }

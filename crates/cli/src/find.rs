@@ -54,7 +54,7 @@ impl WithJob for Find<'_> {
             let allowed = format!("allowed is {edges} to {largest}, what every sample has room for");
             return Err(user_error(format!("find: `--edge` is {edge}, {allowed}")).into());
         }
-        let inference = prepared.inference_extents.last().copied();
+        let inference = prepared.inference_extents.iter().copied().reduce(Extent::joined);
         let training = Some((Phase::Train, prepared.sizes.largest()));
         let (devices, mut answers, mut together) = (settings.devices(), Vec::new(), Vec::new());
         for (phase, extent) in training.into_iter().chain(inference.map(|extent| (Phase::Infer, extent))) {
@@ -127,7 +127,7 @@ impl Taken {
             "together             {samples} samples {} at once in {name} ({})\n\
              tightest             device {tightest} ({kind})\n\
              what this is: batches by real steps on each device, within its own budget\n\
-             use it: nothing to set, each device takes as much of a step as it is certain to hold\n",
+             use it: nothing to set, all devices take as long for a step, in micro-batches that each is certain to hold\n",
             sized(*extent),
             batches.join(" + ")
         )

@@ -23,13 +23,17 @@ pub(crate) fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
 
 /// Returns the known keys that somebody may have meant, which may have left out or mistaken the section.
 pub(crate) fn nearest_keys<'a>(key: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let called = |name: &str| known.iter().copied().filter(|it| last(it) == name).collect::<Vec<_>>();
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let exact = called(name);
+    if !exact.is_empty() {
+        return exact;
+    }
     if let Some(it) = nearest(key, known.iter().copied()) {
         return vec![it];
     }
-    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
-    let name = key.rsplit('.').next().unwrap_or(key);
-    let Some(meant) = nearest(name, known.iter().map(|it| last(it))) else { return Vec::new() };
-    known.iter().copied().filter(|it| last(it) == meant).collect()
+    nearest(name, known.iter().map(|it| last(it))).map_or_else(Vec::new, called)
 }
 
 #[cfg(test)]
@@ -48,10 +52,11 @@ mod tests {
 
     #[test]
     fn a_key_is_found_without_its_section_or_in_another() {
-        let keys = ["memory.target", "train.steps", "train.learning_rate", "tasks.learning_rate"];
+        let keys = ["memory.target", "train.steps", "train.learning_rate", "tasks.learning_rate", "trail.blaze"];
         assert_eq!(nearest_keys("memory.taget", &keys), ["memory.target"]);
         assert_eq!(nearest_keys("tarjet", &keys), ["memory.target"]);
         assert_eq!(nearest_keys("policy.target", &keys), ["memory.target"]);
+        assert_eq!(nearest_keys("trail.steps", &keys), ["train.steps"]);
         assert_eq!(nearest_keys("learningrate", &keys), ["train.learning_rate", "tasks.learning_rate"]);
         assert_eq!(nearest_keys("colour", &keys), [""; 0]);
     }

@@ -24,6 +24,7 @@ use crate::jobs::{WithJob, with_job};
 use crate::place::Place;
 use crate::places::check_writable;
 use crate::prepare::Prepared;
+use crate::report::width;
 use crate::settings::Settings;
 use crate::{signals, use_it};
 
@@ -57,10 +58,10 @@ impl WithJob for Plan<'_> {
         let request = PlanRequest { lattice: prepared.lattice(), ..prepared.plan_request(settings)? };
         prepared.introduce_device(settings);
         let job = &prepared.job;
-        let edge_name = match job.source().lengths() {
-            Lengths::Cut => "edge (pixels)".to_owned(),
-            Lengths::Known(index) if 1 < index.n_axes() => format!("padded {}", job.unit_of_length()),
-            Lengths::Known(_) | Lengths::Streamed { .. } | Lengths::Packed { .. } => "padded length".to_owned(),
+        let edge_name = match (job.source().lengths(), prepared.loader.cells.n_axes()) {
+            (Lengths::Cut, _) => "edge (pixels)".to_owned(),
+            (_, 1) => "padded length".to_owned(),
+            _ => format!("padded {}", job.unit_of_length()),
         };
         let edge_name = edge_name.as_str();
         let devices = settings.devices();
@@ -78,7 +79,7 @@ impl WithJob for Plan<'_> {
             println!("\n{}", together(&fleet, &devices, edge_name));
         }
         signals::uncut(|| write(&fleet, &args.out, edge_name))?;
-        println!("\n{}", outlook(args, settings, &prepared, &request, &fleet)?.to_table());
+        println!("\n{}", outlook(args, settings, &prepared, &request, &fleet)?.to_table(width()));
         println!("{}", explained(&fleet, &args.out));
         Ok(ExitCode::SUCCESS)
     }
@@ -172,7 +173,7 @@ fn write(fleet: &FleetPlan, out: &Path, edge_name: &str) -> anyhow::Result<()> {
     println!("plan: {}", out.display());
     let plan = &fleet.plans[fleet.tightest().unwrap_or(0)];
     let picture = plan_heat_map(&view(plan, Phase::Train, edge_name));
-    for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png)] {
+    for (extension, bytes) in [("svg", picture.svg.as_bytes()), ("png", &picture.png())] {
         let path = out.with_extension(extension);
         write_whole(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         println!("picture: {}", path.display());

@@ -1,5 +1,6 @@
 //! `plimsoll plan-batches`.
 
+mod groups;
 mod lengths;
 mod list;
 mod plan;
@@ -7,7 +8,7 @@ mod said;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -24,8 +25,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn plan_batches(args: &PlanBatchesArgs) -> anyhow::Result<ExitCode> {
     let mut inputs: Vec<&Path> = vec![&args.lengths];
-    inputs.extend(args.tasks.as_deref());
-    inputs.extend(args.weights.as_deref());
+    inputs.extend([&args.tasks, &args.weights, &args.groups].into_iter().flatten().map(PathBuf::as_path));
     for out in [Some(&args.out), args.report.as_ref()].into_iter().flatten() {
         check_out(out, &inputs)?;
     }

@@ -68,7 +68,7 @@ pub(crate) struct Prepared<J> {
     pub(crate) loader: LoaderConfig,
     /// The largest extent that every sample can be cut or padded to.
     pub(crate) largest_sample: Extent,
-    /// Extents of validation batches, the largest last.
+    /// Extents of validation batches, from small to large, or such as cover them.
     pub(crate) inference_extents: Vec<Extent>,
     /// Extent of each training sample; none where samples are cut.
     pub(crate) extents: Vec<Extent>,
@@ -172,9 +172,30 @@ pub(crate) fn thinned<T: Copy>(values: Vec<T>, n: usize) -> Vec<T> {
     (0..n).map(|at| values[at * (values.len() - 1) / (n - 1)]).collect()
 }
 
+/// Returns at most `n` extents of which each of these is covered by one: of several that come one after the other what covers
+/// them, and on one axis, where they grow, as [`thinned`] does.
+pub(crate) fn covering(extents: &[Extent], n: usize) -> Vec<Extent> {
+    let ends = thinned((1..=extents.len()).collect(), n);
+    let joined = |start: &mut usize, end: usize| {
+        let those = &extents[std::mem::replace(start, end)..end];
+        those.iter().copied().reduce(Extent::joined)
+    };
+    ends.into_iter().scan(0, joined).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_few_extents_cover_all_and_no_more_than_their_neighbours() {
+        let edges: Vec<_> = (1..=100).map(Extent::new).collect();
+        assert_eq!(covering(&edges, 3), thinned(edges.clone(), 3));
+        let pairs = [[1, 24], [2, 20], [3, 8], [4, 9], [8, 2]].map(|it| Extent::try_new(&it).unwrap());
+        let few = covering(&pairs, 3);
+        assert_eq!(few.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1 × 24", "3 × 20", "8 × 9"]);
+        assert_eq!((covering(&pairs, 9), covering(&[], 3)), (pairs.to_vec(), Vec::new()));
+    }
 
     #[test]
     fn many_lengths_are_told_as_a_sentence() {

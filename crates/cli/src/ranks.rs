@@ -2,10 +2,14 @@
 
 mod beside;
 mod machines;
+mod place;
 mod reduction;
+mod version;
+mod words;
 
 pub(crate) use self::beside::{Common, Other, fit_beside};
 pub(crate) use self::machines::{Machines, machines};
+use self::place::{device_of, own_cores};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,10 +18,12 @@ use std::time::Duration;
 use std::{env, thread};
 
 use plimsoll_fleet::fingerprint;
+use plimsoll_probe::DeviceKind;
 use plimsoll_train::{Alone, Existing, Fleet, RunDir, RunDirError, TrainError};
 use plimsoll_types::Bytes;
 
 use crate::args::TrainArgs;
+use crate::beat::Beat;
 use crate::exit::user_error;
 use crate::harness::Harness;
 use crate::runs::default_out;
@@ -27,6 +33,9 @@ use crate::values::Reduction;
 
 /// The variables in which launchers say how many processes they have started: MPICH and its relatives, and Open MPI.
 const SIZES: [&str; 2] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"];
+
+/// Those in which they say which of them a process is.
+const RANKS: [&str; 4] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
 /// What Slurm says to every process, and what it says only to one that talks to the others.
 const SLURM_SIZE: &str = "SLURM_NTASKS";
@@ -47,10 +56,19 @@ fn launched_as(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
 }
 
 /// Joins the other ranks, where there are any, and tells from then on as this one.
+///
+/// # Errors
+///
+/// A user's error where they are of another version, or this build has none.
 pub(crate) fn join() -> anyhow::Result<Box<dyn Fleet>> {
     let Some(n) = launched() else { return Ok(Box::new(Alone)) };
-    let fleet = join_mpi(n)?;
+    // Until all have started nobody knows it otherwise.
+    RANKS.into_iter().find_map(|it| env::var(it).ok()?.trim().parse().ok()).into_iter().for_each(as_rank);
+    let beat = Beat::start("waiting");
+    beat.at("for all ranks to start", 0, 0);
+    let mut fleet = join_mpi(n)?;
     as_rank(fleet.rank());
+    version::agree_on(version::VERSION, &mut *fleet)?;
     Ok(fleet)
 }
 
@@ -148,35 +166,35 @@ pub(crate) fn let_others_part() {
 ///
 /// # Errors
 ///
-/// A user's error where there is not one device for each rank.
+/// A user's error where the devices are not one for each rank or for each of a machine, or ranks share one that NCCL is to add on.
 pub(crate) fn own_settings(
     fleet: &mut dyn Fleet,
     settings: &Settings,
     machines: &[String],
     harness: &dyn Harness,
 ) -> anyhow::Result<Settings> {
-    let (n_ranks, n_devices) = (fleet.n_ranks(), settings.devices().len());
-    if n_ranks == 1 {
-        return Ok(settings.clone());
+    let n_devices = settings.devices().len();
+    if fleet.n_ranks() == 1 {
+        let twice = |at: usize| settings.devices()[..at].iter().any(|it| it.0 == settings.devices()[at].0);
+        return match (0..n_devices).find(|at| twice(*at)) {
+            Some(at) => refuse_sharing(settings, settings.devices()[at].0).map(|()| settings.clone()),
+            None => Ok(settings.clone()),
+        };
     }
-    if n_devices != 1 && n_devices != n_ranks as usize {
-        let what = format!("train on {n_ranks} ranks: `device` names {n_devices} devices");
-        return Err(user_error(format!("{what}; name one for each rank, or one for all")).into());
-    }
-    let own = if n_devices == 1 { settings.clone() } else { settings.only(fleet.rank() as usize) };
+    let rank = fleet.rank() as usize;
+    let own = if n_devices == 1 { settings.clone() } else { settings.only(device_of(rank, machines, n_devices)?) };
     let (kind, set) = own.devices()[0];
-    let device = fingerprint(&kind.to_string());
-    let told = fleet.agree(&[device, set.map_or(u64::MAX, |it| it.0)])?;
-    let own_machine = machines.get(fleet.rank() as usize);
+    let (device, cores) = (fingerprint(&kind.to_string()), own_cores().unwrap_or(u64::MAX));
+    let told = fleet.agree(&[device, set.map_or(u64::MAX, |it| it.0), cores])?;
+    let own_machine = machines.get(rank);
     let beside: Vec<_> =
-        told.chunks_exact(2).zip(machines).filter(|it| Some(it.1) == own_machine).map(|it| it.0).collect();
+        told.chunks_exact(3).zip(machines).filter(|it| Some(it.1) == own_machine).map(|it| it.0).collect();
     let (of_rest, set_for): (Vec<_>, Vec<_>) =
         beside.iter().filter(|it| it[0] == device).map(|it| it[1]).partition(|it| *it == u64::MAX);
     let (n_sharing, is_shared) = (of_rest.len() as u64, 1 < of_rest.len() + set_for.len());
     let left = |all: Bytes| set_for.iter().fold(all, |left, it| left.saturating_sub(Bytes(*it)));
-    if is_shared && settings.train.reduction == Reduction::Nccl {
-        let what = format!("add by NCCL, as `train.reduction` says: {kind} is the device of several ranks");
-        return Err(user_error(format!("{what}; name one for each rank, or let it be \"host\"")).into());
+    if is_shared {
+        refuse_sharing(settings, kind)?;
     }
     let share = match set {
         None if is_shared => Some(Bytes(left(harness.open(&[(kind, None)], 0)?.capacity()?).0 / n_sharing)),
@@ -185,7 +203,17 @@ pub(crate) fn own_settings(
     if let Some(share) = share {
         eprintln!("device      {kind} is shared by {} ranks, this one with {share}", n_sharing + set_for.len() as u64);
     }
-    Ok(own.beside(u32::try_from(beside.len()).unwrap_or(u32::MAX), share))
+    let on_cores = if cores == u64::MAX { 1 } else { beside.iter().filter(|it| it[2] == cores).count() };
+    Ok(own.beside(u32::try_from(on_cores).unwrap_or(u32::MAX), share))
+}
+
+/// Refuses a device of several ranks where they are to add on it.
+fn refuse_sharing(settings: &Settings, kind: DeviceKind) -> anyhow::Result<()> {
+    if settings.train.reduction != Reduction::Nccl {
+        return Ok(());
+    }
+    let what = format!("add by NCCL, as `train.reduction` says: {kind} is the device of several ranks");
+    Err(user_error(format!("{what}; name one for each rank, or let it be \"host\"")).into())
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_monitor::{Log, decode_bytes};
-use plimsoll_train::{EVENTS_FILE, Incident, Mismatch, Replay, read_log};
-use plimsoll_types::Decision;
+use plimsoll_train::{EVENTS_FILE, Incident, Mismatch, Replay, Replaying, read_log_file, read_log_with};
+use plimsoll_types::{Decision, Event};
 
 use crate::beat::Beat;
-use crate::exit::{UserError, user_error};
+use crate::exit::user_error;
 
 pub(crate) fn replay(logs: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let mut same = true;
@@ -38,24 +37,29 @@ fn replay_one(path: &Path, beat: &Beat) -> anyhow::Result<Replay> {
         let replay = plimsoll_train::replay_incident(&incident);
         return Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?);
     }
-    let log = log(path)?;
-    if log.truncated {
+    let mut replaying = Replaying::default();
+    let mut failure = None;
+    let mut hear = |event: Event| {
+        if failure.is_none() {
+            failure = replaying.hear(&event).err();
+        }
+    };
+    let read = match run_of(path) {
+        Some(run) => read_log_with(run, &mut hear),
+        None => read_log_file(path, &mut hear),
+    };
+    if read.map_err(|error| user_error(error.to_string()))? {
         beat.clear();
         println!("{}: the last line is cut short and left out", path.display());
     }
-    let replay = plimsoll_train::replay(&log.events);
+    let replay = failure.map_or_else(|| replaying.end(), Err);
     Ok(replay.map_err(|error| user_error(format!("{error} ({})", path.display())))?)
 }
 
-/// Reads a log, which goes on in other files beside it where it has the name that a run gives it.
-fn log(path: &Path) -> Result<Log, UserError> {
-    if path.ends_with(EVENTS_FILE) {
-        let run = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return read_log(run).map_err(|error| user_error(error.to_string()));
-    }
-    let failed = |what: &dyn Display| user_error(format!("read {}: {what}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
-    decode_bytes(&bytes).map_err(|error| failed(&error))
+/// Returns the run directory of a log that has the name that a run gives it: it goes on in other files beside it.
+fn run_of(path: &Path) -> Option<&Path> {
+    let run = path.ends_with(EVENTS_FILE).then(|| path.parent())??;
+    Some(if run.as_os_str().is_empty() { Path::new(".") } else { run })
 }
 
 /// An incident is one JSON document, a log one for each line.

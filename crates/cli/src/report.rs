@@ -49,7 +49,7 @@ fn of_one(args: &ReportArgs, path: &Path) -> anyhow::Result<ExitCode> {
     tables.end().map_err(elsewhere)?;
     let report: TrainingReport = outputs::write(out, &run.history, &run.facts, &run.config).map_err(elsewhere)?;
     drop(beat);
-    println!("{}", TrainingReport { out_dir: out.display().to_string(), ..report }.to_table().trim_end());
+    println!("{}", TrainingReport { out_dir: out.display().to_string(), ..report }.to_table(width()).trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -89,7 +89,7 @@ fn write_event_files(args: &ReportArgs, runs: &[Recorded]) -> Result<(), UserErr
 }
 
 /// Returns the columns of the terminal; a file or a pipe has as many as are needed.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let columns = || terminal_size::terminal_size_of(stdout()).map_or(80, |it| usize::from(it.0.0));
     if stdout().is_terminal() { columns() } else { usize::MAX }
 }

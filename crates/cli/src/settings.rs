@@ -16,10 +16,11 @@ use serde::Deserialize;
 #[cfg(test)]
 pub(crate) use self::ranges::RANGES;
 pub(crate) use self::ranges::range;
+pub(crate) use self::tasks::Mixed;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
     EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, OutsideSetting, PerTask, PlanSetting,
-    PolicyKind, Precision, Reduction, RowLen, ScalingSetting,
+    PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -29,7 +30,7 @@ pub(crate) struct Settings {
     pub(crate) job: JobName,
     #[serde(rename = "device")]
     devices: Devices,
-    /// How many processes of the run are on this machine, this one included; 0 before anybody has asked.
+    /// How many processes of the run compute on the cores of this one, itself included; 0 before anybody has asked.
     #[serde(skip)]
     n_processes: u32,
     pub(crate) seed: u64,
@@ -121,6 +122,7 @@ pub(crate) struct Data {
     validation_share: Fraction,
     test_share: Fraction,
     group_column: String,
+    source_column: String,
     shortest: u32,
     longest: Most,
     outside: OutsideSetting,
@@ -128,6 +130,7 @@ pub(crate) struct Data {
     workers: usize,
     pub(crate) buffer_limit: AutoSize,
     pub(crate) store_limit: AutoSize,
+    stream: bool,
     look_ahead: usize,
 }
 
@@ -155,7 +158,7 @@ pub(crate) struct Tasks {
     diversity_weight: Fraction,
     homogeneous: bool,
     weights: PerTask,
-    shares: PerTask,
+    shares: SharesSetting,
     normalize_shares: bool,
     temperature: f64,
     ends: EpochEnds,
@@ -167,7 +170,6 @@ pub(crate) struct Sequence {
     heads: usize,
     head_width: usize,
     blocks: u32,
-    stream: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -217,7 +219,7 @@ impl Settings {
         own
     }
 
-    /// Returns the settings of one of several processes on this machine, which has so much of the device that they share.
+    /// Returns the settings of one of several processes that share the cores, and so much of the device.
     pub(crate) fn beside(&self, n_processes: u32, share: Option<Bytes>) -> Self {
         let mut own = Self { n_processes, ..self.clone() };
         if let Some(share) = share {

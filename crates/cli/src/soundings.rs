@@ -4,7 +4,7 @@ use plimsoll_plan::{MemoryPlan, OpenProbe, PlanError};
 use plimsoll_policy::{Policy, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{BadSample, FitConfig, Job, LongestEdges, PlanRequest, Sounded, Source, plan_memory, sound};
+use plimsoll_train::{BadSample, FitConfig, Job, KnownTooLarge, PlanRequest, Sounded, Source, plan_memory, sound};
 use plimsoll_types::{Extent, Recompute, StepShape};
 
 use crate::device::open_probe;
@@ -39,14 +39,14 @@ impl<J: Job> Prepared<J> {
         }
         let mut on_trial = progress_of_planning();
         let sounded = loop {
-            let first = self.first_micro_batch(&config.controller.policy, config.longest.train)?;
-            let error = match sound(&self.job, &request, (first, config.may_checkpoint), &open, &mut on_trial) {
+            let largest = self.largest_first(&config.controller.policy, &config.too_large.train)?;
+            let error = match sound(&self.job, &request, (&largest, config.may_checkpoint), &open, &mut on_trial) {
                 Ok(sounded) => break sounded,
                 Err(error) => error,
             };
-            if let Some(longest) = self.without(&error, config) {
-                config.longest = longest;
-                if let Some(edge) = longest.validation {
+            if let Some(too_large) = self.without(&error, config) {
+                config.too_large = too_large;
+                if let Some(edge) = config.too_large.validation {
                     request.inference.retain(|it| it.edge() <= edge);
                     request.inference.push(StepShape::new(1, edge));
                 }
@@ -57,7 +57,7 @@ impl<J: Job> Prepared<J> {
                 return Ok(());
             }
         };
-        self.name_left_out(config.longest);
+        self.name_left_out(&config.too_large);
         let Sounded { needs, recompute } = sounded;
         say_recomputed(recompute, &request);
         if !goes_on {
@@ -68,45 +68,55 @@ impl<J: Job> Prepared<J> {
         Ok(())
     }
 
-    /// Returns the largest micro-batch that the first steps may have, of this longest edge where some are left out.
-    fn first_micro_batch(&self, policy: &PolicyConfig, longest: Option<u32>) -> anyhow::Result<StepShape> {
+    /// Returns the largest micro-batches that the first steps may have of what is not too large: those that no other one covers.
+    fn largest_first(&self, policy: &PolicyConfig, too_large: &[Extent]) -> anyhow::Result<Vec<StepShape>> {
         let policy = Policy::try_new(policy.clone())?;
         let knobs = policy.knobs();
-        let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return Ok(knobs.shape()) };
-        let largest = longest.map_or(self.sizes.largest(), Extent::new);
-        let size = |sizes: &[u32]| cells.iter().zip(sizes).find(|(of, _)| **of == largest).map(|(_, size)| *size);
-        let n = policy.batch_sizes().and_then(size).unwrap_or(knobs.micro_batch_size);
-        Ok(StepShape::of(n, largest))
+        let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return Ok(vec![knobs.shape()]) };
+        let left = cells.iter().copied().filter(|it| !is_from(*it, too_large));
+        let own = |sizes: &[u32], cell: Extent| cells.iter().zip(sizes).find(|it| *it.0 == cell).map(|it| *it.1);
+        let size = |cell| policy.batch_sizes().and_then(|sizes| own(sizes, cell)).unwrap_or(knobs.micro_batch_size);
+        Ok(Extent::outermost(left).into_iter().map(|cell| StepShape::of(size(cell), cell)).collect())
     }
 
-    /// Returns the longest edges without what is out of reach, where that may be left out and anything is shorter.
-    fn without(&self, error: &PlanError, config: &FitConfig) -> Option<LongestEdges> {
+    /// Returns what is too large with what is out of reach, where that may be left out and anything is smaller.
+    fn without(&self, error: &PlanError, config: &FitConfig) -> Option<KnownTooLarge> {
         let PlanError::OutOfReach { phase, largest: (largest, _), .. } = error else { return None };
-        let known = config.longest;
+        let known = &config.too_large;
         match phase {
             Phase::Train => {
-                let train = Some(self.next_cell(error, config.deterministic)?.edge());
-                known.train.is_none_or(|known| train < Some(known)).then_some(LongestEdges { train, ..known })
+                let train = self.beyond(largest.extent(), &known.train, config.deterministic)?;
+                (train != known.train).then(|| KnownTooLarge { train, ..known.clone() })
             }
             Phase::Infer => {
-                let may_skip = self.skips_held_out && self.may_leave_out(config.deterministic);
+                let may_skip = self.may_skip_held_out(config.deterministic);
                 let edge = may_skip.then(|| largest.edge())?;
                 let is_shorter = known.validation.is_none_or(|known| edge < known);
-                is_shorter.then_some(LongestEdges { validation: Some(edge), ..known })
+                is_shorter.then(|| KnownTooLarge { validation: Some(edge), ..known.clone() })
             }
         }
     }
 
+    /// Returns from which cells on samples are left out where nothing larger than this is certain to fit, and what is known;
+    /// `None` where none may be, or none would be left.
+    fn beyond(&self, largest: Extent, known: &[Extent], is_deterministic: bool) -> Option<Vec<Extent>> {
+        let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return None };
+        let larger = cells.iter().copied().filter(|it| it.covers(largest) && *it != largest);
+        let all = Extent::innermost(larger.chain(known.iter().copied()));
+        let is_any_left = cells.iter().any(|it| !is_from(*it, &all));
+        (is_any_left && self.may_leave_out(is_deterministic)).then_some(all)
+    }
+
     /// Checks a plan, and returns the longest edge of a validation where a longer one does not fit and may be left out.
     pub(crate) fn checked(&self, plan: &MemoryPlan, is_deterministic: bool) -> Result<Option<u32>, PlanError> {
-        let may_skip = self.skips_held_out && self.may_leave_out(is_deterministic);
+        let may_skip = self.may_skip_held_out(is_deterministic);
         match (plan.check(), plan.longest_validation()) {
             (Err(PlanError::ValidationDoesNotFit { .. }), Some(longest)) if may_skip => Ok(Some(longest)),
             (checked, _) => checked.map(|()| None),
         }
     }
 
-    /// Returns the largest cell of which one sample is certain to fit, where another is not and may be left out: on one axis.
+    /// Returns the largest cell of which one sample is certain to fit, where another is not and may be left out.
     pub(crate) fn next_cell(&self, error: &PlanError, is_deterministic: bool) -> Option<Extent> {
         let PlanError::OutOfReach { largest: (largest, _), .. } = error else { return None };
         match &self.sizes {
@@ -118,17 +128,21 @@ impl<J: Job> Prepared<J> {
     }
 
     fn may_leave_out(&self, is_deterministic: bool) -> bool {
-        self.loader.bad_sample == BadSample::Skip && !is_deterministic && self.loader.cells.n_axes() == 1
+        self.loader.bad_sample == BadSample::Skip && !is_deterministic
+    }
+
+    /// Whether items of a validation may be left out, which have one length then.
+    fn may_skip_held_out(&self, is_deterministic: bool) -> bool {
+        self.skips_held_out && self.may_leave_out(is_deterministic)
     }
 
     /// Says which samples are left out, and notes them for the report.
-    pub(crate) fn name_left_out(&mut self, longest: LongestEdges) {
-        let (source, mut left_out) = (self.job.source(), Vec::new());
-        if let Some(edge) = longest.train {
-            let too_long = (0..).zip(&self.extents).filter(|(_, own)| edge < own.edge());
-            left_out.extend(too_long.map(|(id, _)| source.describe(id)));
-        }
-        if let (Some(edge), Some(most)) = (longest.validation, self.inference_extents.last()) {
+    pub(crate) fn name_left_out(&mut self, too_large: &KnownTooLarge) {
+        let (source, cells) = (self.job.source(), &self.loader.cells);
+        let is_left_out = |own: Extent| is_from(cells.padded(own), &too_large.train);
+        let ids = (0..).zip(&self.extents).filter(|(_, own)| is_left_out(**own)).map(|(id, _)| id);
+        let mut left_out: Vec<_> = ids.map(|id| source.describe(id)).collect();
+        if let (Some(edge), Some(most)) = (too_large.validation, self.inference_extents.last()) {
             let what = self.job.describe_validation(*most);
             left_out.push(format!("what is held out and longer than {edge}, as {what}"));
         }
@@ -139,6 +153,11 @@ impl<J: Job> Prepared<J> {
         }
         self.skipped.extend(left_out.into_iter().map(|it| format!("{it}: it alone is not certain to fit into memory")));
     }
+}
+
+/// Whether a cell is one of these, or more along each axis.
+fn is_from(cell: Extent, extents: &[Extent]) -> bool {
+    extents.iter().any(|it| cell.covers(*it))
 }
 
 /// Says whose activations are recomputed because they have to be.
@@ -183,8 +202,8 @@ fn rehearse<J: Job>(
     open: OpenProbe<'_>,
 ) -> anyhow::Result<Recompute> {
     let ladder = vec![StepShape::of(1, largest)];
-    let inference = request.inference.iter().map(|it| it.with_samples(1)).max_by_key(|it| (it.positions(), *it));
-    let inference = inference.into_iter().collect();
+    let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
+    let inference = validated.into_iter().map(|extent| StepShape::of(1, extent)).collect();
     let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
     match plan_or_spare(job, &request, may_checkpoint, open) {
         Err(error) if fits_nowhere(&error) => Err(error.into()),

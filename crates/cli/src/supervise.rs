@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::{env, fs};
 
 use plimsoll_probe::{Host, OomKills, Refusal};
-use plimsoll_train::{Death, RANKS};
+use plimsoll_train::{Death, REFUSAL_FILE, RunDir};
 use plimsoll_types::{Bytes, Knobs};
 
 use self::process::{Process, listen, this_program};
@@ -22,19 +22,15 @@ use crate::exit::{signalled, user_error};
 use crate::ranks::{Machines, launcher};
 use crate::say::show;
 use crate::settings::Settings;
-use crate::worker::{DEATH, REFUSALS, WORKER, refusals_of};
+use crate::worker::{DEATH, WORKER};
 
 /// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
 pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut signals = listen()?;
-    let folder = tempfile::tempdir()?;
-    let refusals = folder.path().join("refusals");
     let mut run = Run::new(args, out);
     loop {
         let before = oom_kills();
-        // A note that stays would be taken for the next worker's.
-        fs::write(&refusals, "")?;
-        let mut command = run.command(&refusals)?;
+        let mut command = run.command()?;
         let (status, asked) = Process::start(&mut command, args.ranks.is_some())?.wait(&mut signals)?;
         let how = if args.ranks.is_some() { Ended::of_launcher(status) } else { Ended::of(status) };
         let ended = match (how, asked) {
@@ -45,7 +41,7 @@ pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> an
             (Some(_), Some(signal)) => return Ok(ExitCode::from(signalled(signal))),
             (Some(ended), None) => ended,
         };
-        let (rank, refusal) = take_refusal(&refusals, args.ranks.unwrap_or(1));
+        let (rank, refusal) = take_refusal(out, args.ranks.unwrap_or(1));
         let verdict = Verdict::of(ended, refusal, before, oom_kills());
         run.count(ended, rank, &verdict);
         if run.is_stuck() {
@@ -99,7 +95,7 @@ impl<'a> Run<'a> {
 
     /// Returns the command of the next worker: this program with the same arguments, but that a run which has begun
     /// goes on.
-    fn command(&self, refusals: &Path) -> anyhow::Result<Command> {
+    fn command(&self) -> anyhow::Result<Command> {
         let mut command = match self.args.ranks {
             Some(n) => launcher(n, self.machines.as_ref())?,
             None => this_program()?,
@@ -112,7 +108,7 @@ impl<'a> Run<'a> {
         if self.args.out.is_none() {
             command.arg("--out").arg(self.out);
         }
-        command.env(WORKER, "1").env(REFUSALS, refusals);
+        command.env(WORKER, "1");
         if let Some(death) = self.death() {
             command.env(DEATH, serde_json::to_string(&death)?);
         }
@@ -155,7 +151,7 @@ impl<'a> Run<'a> {
         let (log, mut standing) = self.standing();
         if let Some(rank) = rank.filter(|it| 0 < *it && standing.step.is_some()) {
             // Each rank has knobs and memory of its own.
-            let own = Standing::of(&self.out.join(RANKS).join(rank.to_string()));
+            let own = Standing::of(&RunDir::path_of_rank(self.out, rank));
             standing = Standing { checkpoint: standing.checkpoint, ..own };
         }
         let Standing { step, rung, capacity, checkpoint, .. } = standing;
@@ -185,7 +181,8 @@ impl<'a> Run<'a> {
         // What is held before the first step is not what steps have.
         let capacity = capacity.filter(|_| step.is_some());
         self.least = self.least.into_iter().chain(capacity).min();
-        self.deaths.push(Death { what, of_memory: verdict.is_memory(), rung, rank, capacity });
+        let (of_memory, is_unexplained) = (verdict.is_memory(), !verdict.is_memory() && ended.may_be_of_memory());
+        self.deaths.push(Death { what, of_memory, is_unexplained, rung, rank, capacity });
     }
 
     /// Returns what the next worker is to know: the last death, and the lowest rung of those that died of memory, which
@@ -193,9 +190,10 @@ impl<'a> Run<'a> {
     fn death(&self) -> Option<Death> {
         let work = |rung: Knobs| u64::from(rung.micro_batch_size) * u64::from(rung.patch_size).pow(2);
         let of_memory = || self.deaths.iter().filter(|it| it.of_memory);
-        let what = self.deaths.last()?.what.clone();
+        let Death { what, is_unexplained, .. } = self.deaths.last()?.clone();
         Some(Death {
             what,
+            is_unexplained,
             // What two of them died of all are told.
             rank: self.deaths.first()?.rank.filter(|it| self.deaths.iter().all(|death| death.rank == Some(*it))),
             of_memory: of_memory().next().is_some(),
@@ -260,9 +258,9 @@ fn oom_kills() -> OomKills {
 }
 
 /// Takes what a rank has noted, and which it was, so that it is not taken for the next one's.
-fn take_refusal(path: &Path, n_ranks: u32) -> (Option<u32>, Option<Refusal>) {
+fn take_refusal(out: &Path, n_ranks: u32) -> (Option<u32>, Option<Refusal>) {
     let take = |rank| {
-        let path = refusals_of(path, rank);
+        let path = RunDir::path_of_rank(out, rank).join(REFUSAL_FILE);
         let text = fs::read_to_string(&path).ok()?;
         drop(fs::remove_file(path));
         Some((Some(rank).filter(|_| 1 < n_ranks), text.parse().ok()?))

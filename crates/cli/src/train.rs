@@ -8,7 +8,7 @@ use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, RunFacts, TrainingReport};
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::Phase;
-use plimsoll_probe::DeviceKind;
+use plimsoll_probe::{DeviceKind, Host};
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, RunDirError, Shell,
     StopFlag, TrainError, open_device, plan_sparing,
@@ -65,7 +65,10 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     let machines = ranks::machines(&mut *fleet)?;
     loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, &machines, harness)?;
     let mut run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
-    run_dir.set_machines(machines);
+    if fleet.n_ranks() > 1 {
+        run_dir.set_machines(machines, Host::new().oom_kills().unwrap_or_default());
+    }
+    worker::note_refusals(&mut run_dir);
     drop(beat);
     let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
     with_loaded(
@@ -311,7 +314,7 @@ fn conclude(
     if args.log == LogFormat::Json {
         return exit_code(outcome, stop);
     }
-    println!("{}", report.to_table());
+    println!("{}", report.to_table(report::width()));
     if let Some(stream) = outcome.stream {
         let (n, bytes, empty, full) = (stream.most_samples, stream.most_bytes, stream.times_empty, stream.times_full);
         println!("look-ahead: at most {n} samples and {bytes}, {empty} times empty, {full} times full");

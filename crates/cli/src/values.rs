@@ -1,6 +1,7 @@
 //! Values of the configuration that are neither plain numbers nor plain texts.
 
 mod devices;
+mod shares;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Deserializer, de};
 
 pub(crate) use self::devices::{Capacities, Capacity, Devices};
+pub(crate) use self::shares::SharesSetting;
 use crate::nearest::hint;
 
 /// A size, or `"auto"`.

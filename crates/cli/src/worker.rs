@@ -1,33 +1,20 @@
 //! The process that trains, as its supervisor starts it.
 
 use std::env;
-use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
 
 use plimsoll_probe::{note_refusals_in, say_refusals_to};
-use plimsoll_train::Death;
+use plimsoll_train::{Death, RunDir};
 
 use crate::exit::user_error;
 
 /// Set for a worker.
 pub(crate) const WORKER: &str = "PLIMSOLL_WORKER";
-/// The file in which it notes an allocation that was refused.
-pub(crate) const REFUSALS: &str = "PLIMSOLL_REFUSALS";
 /// How the worker before it died, in JSON.
 pub(crate) const DEATH: &str = "PLIMSOLL_DEATH";
 
 /// Whether this process was started by a supervisor.
 pub(crate) fn is_one() -> bool {
     env::var_os(WORKER).is_some()
-}
-
-/// Returns the file in which a rank notes an allocation that was refused.
-pub(crate) fn refusals_of(path: &Path, rank: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    if 0 < rank {
-        name.push(format!(".{rank}"));
-    }
-    name.into()
 }
 
 /// Prepares a worker, or a rank of one, for its own end and for its supervisor's; returns how the one before it died.
@@ -43,13 +30,20 @@ pub(crate) fn begin(rank: u32) -> anyhow::Result<Option<Death>> {
         // The launcher passes its standard input on to the first.
         end_with_supervisor();
     }
-    if let Some(path) = env::var_os(REFUSALS) {
-        let path = refusals_of(Path::new(&path), rank);
-        let file = OpenOptions::new().write(true).create(0 < rank).truncate(0 < rank).open(&path);
-        note_refusals_in(file.map_err(|error| user_error(format!("write {}: {error}", path.display())))?);
-    }
     let Ok(death) = env::var(DEATH) else { return Ok(None) };
     Ok(serde_json::from_str(&death).map_err(|error| user_error(format!("read {DEATH}: {error}")))?)
+}
+
+/// Has a worker note for its supervisor what allocation is refused from now on, where both see it, on whatever machine each is;
+/// where that cannot be, it says it itself.
+pub(crate) fn note_refusals(run_dir: &mut RunDir) {
+    if !is_one() {
+        return;
+    }
+    match run_dir.refusal_file() {
+        Ok(file) => note_refusals_in(file),
+        Err(_) => say_refusals(),
+    }
 }
 
 /// Says on standard error what allocation is refused from now on; what follows it is often the end.

@@ -90,11 +90,16 @@ fn check(place: &str, span: &str, commands: &[String], tasks: &str) -> bool {
     true
 }
 
-/// Returns README and the pages of the docs, each with what it is called.
+/// Returns the pages of the root and of the docs but for what was measured, and the README of each crate, each with what it
+/// is called.
 fn pages() -> Vec<(String, String)> {
     let root = root();
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|it| it.unwrap().path());
-    let pages = docs.chain([root.join("README.md")]).filter(|it| it.extension().is_some_and(|it| it == "md"));
+    let inside = |folder: &str| fs::read_dir(root.join(folder)).unwrap().map(|it| it.unwrap().path());
+    let readmes = inside("crates").map(|it| it.join("README.md"));
+    // What has changed names commands that are gone.
+    let own = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|it| root.join(it));
+    let all = inside("docs").chain(inside("docs/data")).chain(readmes).chain(own);
+    let pages = all.filter(|it| it.extension().is_some_and(|it| it == "md"));
     pages.map(|it| (it.display().to_string(), fs::read_to_string(it).unwrap())).collect()
 }
 

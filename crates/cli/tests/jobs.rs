@@ -112,7 +112,9 @@ fn check_parts(job: &str, done: &StepDone, controller: &Controller) -> usize {
 
 #[test]
 fn no_peak_of_any_job_is_above_its_bound() {
-    for (job, sets) in [("sr", &SR[..]), ("sequence", &SEQUENCE), ("multitask", &MULTITASK), ("text", &TEXT)] {
+    let streamed = [&MULTITASK[..], &["data.stream=true"]].concat();
+    let of_multitask = [("multitask", &MULTITASK[..]), ("multitask", &streamed[..])];
+    for (job, sets) in [("sr", &SR[..]), ("sequence", &SEQUENCE), ("text", &TEXT)].into_iter().chain(of_multitask) {
         check_peaks(job, sets, None);
     }
 }
@@ -140,7 +142,7 @@ fn no_peak_on_strokes_of_very_different_lengths_is_above_its_bound() {
     // From 24 frames to nearly a thousand, and few of the long ones.
     let n_lines: Vec<_> = [1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 13, 16, 20].into_iter().cycle().take(60).collect();
     draw_strokes(folder.path(), &n_lines);
-    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+    for stream in ["data.stream=true", "data.stream=false"] {
         let sets = [&SEQUENCE[..], &[stream, "memory.capacity=256MiB"]].concat();
         check_peaks("sequence", &sets, Some(folder.path()));
     }
@@ -178,7 +180,7 @@ fn a_run_of_tokens_resumes_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let sets = ["--set", "batch.effective_unit=tokens", "--set", "batch.effective_batch_size=300"];
-    trained("sequence", &out, &[&sets[..], &["--steps", "6", "--set", "sequence.stream=false"]].concat());
+    trained("sequence", &out, &[&sets[..], &["--steps", "6", "--set", "data.stream=false"]].concat());
     trained("sequence", &out, &["--resume", "--steps", "12"]);
     let events = fs::read_to_string(out.join("events.jsonl")).unwrap();
     let steps: Vec<_> = events.lines().filter(|it| it.contains(r#""event":"step_done""#)).collect();
@@ -213,6 +215,34 @@ fn data_and_settings_that_do_not_fit_are_refused_by_name() {
         let set = format!("tasks.{key}=\"{value}\"");
         let output = train("multitask", &out, &["--set", &set, "--set", "tasks.balance=fixed"]);
         refused(&output, &[&format!("use the configuration: `tasks.{key}` is \"{value}\", {allowed}")]);
+    }
+    let of_stream = ["--set", "data.stream=true", "--set", "tasks.shares=\"0.5, 0.25, 0.25\""];
+    let allowed = "\"default\" for samples that are streamed, which have the tasks that come";
+    refused(&train("multitask", &out, &of_stream), &["`tasks.shares` is \"0.5, 0.25, 0.25\"", allowed]);
+    let of_stream = ["--set", "data.stream=true", "--set", "tasks.temperature=2"];
+    refused(&train("multitask", &out, &of_stream), &["`tasks.temperature` is 2", "or that are streamed"]);
+    let one = "allowed is \"default\" for samples of one task and one source";
+    refused(&built_in("text", "tasks.shares=0.5, 0.5"), &["`tasks.shares` is \"0.5, 0.5\"", one]);
+    refused(
+        &built_in("sr", "tasks.ends=first"),
+        &["`tasks.ends` is \"first\", allowed is \"all-once\" for samples of one"],
+    );
+    refused(
+        &built_in("sequence", "tasks.temperature=2"),
+        &["`tasks.temperature` is 2, allowed is 1", "`data.source_column` names"],
+    );
+    for (stream, value, allowed) in [
+        ("true", "ada=0.5, bob=0.5", "or \"default\": `bob` is none of them"),
+        ("false", "ada=1", " has none"),
+        ("true", "0.5, 0.5", "allowed is a number for each of 6 sources (ada, "),
+        ("true", "1, 1, 1, 1, 1, 1", "allowed is a sum of 1, and not 6"),
+        ("false", "1, 1, 1, 1, 1, 1", "allowed is a sum of 1, and not 6"),
+        ("true", "0.2, 0.2, 0.2, 0.2, 0.2, 0", "allowed is a number above 0 for `"),
+    ] {
+        let sets = ["data.source_column=speaker", &format!("tasks.shares={value}"), &format!("data.stream={stream}")]
+            .map(str::to_owned);
+        let args: Vec<_> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        refused(&train("sequence", &out, &args), &[&format!("`tasks.shares` is \"{value}\", "), allowed]);
     }
     refused(&built_in("sequence", "policy.kind=stepwise"), &["policy.kind", "certified"]);
     refused(&built_in("sequence", "batch.batch_max=33"), &["batch.batch_max", "33", "32"]);

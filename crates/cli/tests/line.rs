@@ -53,7 +53,7 @@ fn what_is_too_long_for_the_memory_is_left_out_named_and_counted_where_that_is_a
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path(), 20.0);
     let args = ["--no-supervise", "--capacity", "64MiB", "--steps", "8", "--set", "batch.effective_batch_size=8"];
-    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+    for stream in ["data.stream=true", "data.stream=false"] {
         let skip = ["--overwrite", "--set", "data.bad_sample=skip", "--set", stream];
         let output = train(folder.path(), &[&args[..], &skip].concat());
         let stderr = text(&output.stderr);

@@ -246,11 +246,52 @@ fn samples_of_two_columns_are_left_out_or_cut_by_each() {
 }
 
 #[test]
+fn groups_stay_together_in_batches_and_in_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (20 + id * 7_919 % 61).to_string());
+    let groups = lines(folder.path(), "groups.txt", |id| format!("document {}", id * 31 % 5_000 / 4));
+    let packed = ["--budget", "4000", "--row-len", "400"];
+    for budget in [&["--budget", "1000"][..], &packed] {
+        let flags = ["--groups", "groups.txt", "--format", "json", "--report", "report.json"];
+        let said = planned(folder.path(), &[budget, &flags].concat());
+        assert!(said.contains("\ngroups       1250\n"), "{said}");
+        let report: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+        let n_samples = if budget == packed { "n_pieces" } else { "n_samples" };
+        assert_eq!((&report[n_samples], &report["groups"]), (&5_000.into(), &1_250.into()));
+        let number = |it: &serde_json::Value| usize::try_from(it.as_u64().unwrap()).unwrap();
+        // Where the samples of a group are.
+        let mut places = vec![std::collections::BTreeSet::new(); 1_250];
+        let (mut n, mut see) = (0, |id: usize, place: [usize; 2]| {
+            places[groups[id].split_once(' ').unwrap().1.parse::<usize>().unwrap()].insert(place);
+        });
+        for (at, batch) in json(&folder.path().join("plan")).iter().enumerate() {
+            if let Some(rows) = batch["rows"].as_array() {
+                let pieces = rows
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(row, of)| of.as_array().unwrap().iter().map(move |it| (row, it)));
+                pieces.for_each(|(row, piece)| see(number(&piece[0]), [at, row]));
+                n += rows.iter().map(|it| it.as_array().unwrap().len()).sum::<usize>();
+            } else {
+                let ids = batch["ids"].as_array().unwrap();
+                ids.iter().for_each(|id| see(number(id), [at, 0]));
+                n += ids.len();
+                assert!(ids.len() * number(&batch["edges"][0]) <= 1_000, "{batch}");
+            }
+        }
+        assert_eq!(n, 5_000);
+        assert!(places.iter().all(|it| it.len() == 1), "{budget:?}");
+    }
+}
+
+#[test]
 fn flags_that_do_not_go_together_are_refused_with_what_would() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("lengths.txt"), "3\n300\n").unwrap();
     fs::write(folder.path().join("two.txt"), "3 4\n5 6\n").unwrap();
     fs::write(folder.path().join("tasks.txt"), "code\nbooks\n").unwrap();
+    fs::write(folder.path().join("one.txt"), "all\nall\n").unwrap();
     for (args, expected) in [
         (&["--budget", "512", "--row-len", "256"][..], "sample 1"),
         (&["--budget", "100", "--row-len", "256", "--format", "json"], "a row alone has 256 positions"),
@@ -271,6 +312,16 @@ fn flags_that_do_not_go_together_are_refused_with_what_would() {
         (&["--budget", "512", "--weights", "tasks.txt"], "tasks.txt: line 1 is `code`, a number from 0 is expected"),
         (&["--budget", "512", "--shortest", "1,2"], "`--shortest` has 2 numbers, one or one for each of 1 columns"),
         (&["--budget", "512", "--multiple-of", "200"], "multiple"),
+        (
+            &["--budget", "512", "--groups", "one.txt"],
+            "group `all` has 2 samples, the longest of length 300, and the budget",
+        ),
+        (
+            &["--budget", "512", "--row-len", "301", "--format", "json", "--groups", "one.txt"],
+            "group `all` has 303 positions, and a row has room for 301",
+        ),
+        (&["--budget", "512", "--groups", "one.txt", "--tasks", "tasks.txt"], "cannot be used with"),
+        (&["--budget", "512", "--groups", "two.txt", "--drop-last"], "cannot be used with"),
     ] {
         let output = plan_of(folder.path(), args);
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -95,6 +95,7 @@ fn what_is_no_run_is_refused_by_what_it_is() {
     of("newer", "{\"event\":\"run_started\",\"schema_version\":99,\"what\":1}\n");
     of("foreign", "{\"time\":1}\n");
     fs::write(at("file"), "").unwrap();
+    fs::write(at("other/thesis.tex"), "years of work").unwrap();
     for (name, parts) in [
         ("nowhere", &["there is no such folder"][..]),
         ("file", &["it is a file", "name the run directory"]),
@@ -105,7 +106,11 @@ fn what_is_no_run_is_refused_by_what_it_is() {
         ("foreign", &["line 1", "a line holds one event"]),
     ] {
         let path = at(name);
-        refused(&report(&[path.to_str().unwrap()]), &[&[name], parts].concat());
+        let (path, parts) = (path.to_str().unwrap(), [&[name], parts].concat());
+        refused(&report(&[path]), &parts);
+        if name != "empty" {
+            refused(&report(&[path, "--watch"]), &parts);
+        }
     }
     let path = at("empty");
     let path = path.to_str().unwrap();
@@ -188,19 +193,19 @@ fn event_files_have_a_record_for_each_step_and_validation_and_a_run_that_goes_on
     let folder = tempfile::tempdir().unwrap();
     let run = trained(folder.path(), "run", "3", &["--set", "monitor.tensorboard=true"]);
     let files = run.join("tensorboard");
-    // Version and beginning, three steps, and a validation before and after them.
-    assert_eq!(n_records(&files), 2 + 3 + 2);
+    // Version and beginning, three steps, a validation before and after them, and the test.
+    assert_eq!(n_records(&files), 2 + 3 + 2 + 1);
     let output = train(&run, "5", &["--resume"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(fs::read_dir(&files).unwrap().count(), 2);
-    assert_eq!(n_records(&files), 7 + 2 + 2 + 1);
+    assert_eq!(n_records(&files), 8 + 2 + 2 + 1 + 1);
     let out = folder.path().join("logs");
     said(&report(&[run.to_str().unwrap(), "--tensorboard", out.to_str().unwrap()]));
     // What a checkpoint did not know of when the run went on is no part of its log.
     let log = fs::read_to_string(run.join("events.jsonl")).unwrap();
     let n = |name: &str| log.matches(&format!("\"event\":\"{name}\"")).count();
     assert_eq!(n("step_done"), 5);
-    assert_eq!(n_records(&out.join("run")), 2 + n("step_done") + n("validated"));
+    assert_eq!(n_records(&out.join("run")), 2 + n("step_done") + n("validated") + n("tested"));
 }
 
 fn scrape(address: &str) -> Option<String> {

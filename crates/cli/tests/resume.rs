@@ -16,7 +16,7 @@ const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
 
 /// What each run begins with.
-const RUNS: [(&str, &[&str]); 8] = [
+const RUNS: [(&str, &[&str]); 9] = [
     ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
     ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
     ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
@@ -25,6 +25,16 @@ const RUNS: [(&str, &[&str]); 8] = [
     (
         "cut",
         &["job=sequence", "sequence.head_width=4", "sequence.blocks=1", "data.longest=20", "data.outside=truncate"],
+    ),
+    (
+        "mixed",
+        &[
+            "job=sequence",
+            "sequence.head_width=4",
+            "sequence.blocks=1",
+            "data.source_column=speaker",
+            "tasks.temperature=2.0",
+        ],
     ),
     ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
     ("packed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=true"]),
@@ -35,7 +45,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 114] = [
+const CASES: [Case; 120] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -107,6 +117,9 @@ const CASES: [Case; 114] = [
     ("sr", "data.test_share", "0.1", Some("`job`")),
     ("text", "data.test_share", "0.3", Some("`job`")),
     ("sequence", "data.group_column", "speaker", Some("`job`")),
+    ("sequence", "data.source_column", "speaker", Some("`job`")),
+    ("mixed", "data.source_column", "label", Some("`job`")),
+    ("mixed", "data.workers", "2", GOES_ON),
     ("cut", "data.shortest", "14", Some("`job`")),
     ("cut", "data.longest", "15", Some("`job`")),
     ("cut", "data.outside", "skip", Some("`job`")),
@@ -116,6 +129,8 @@ const CASES: [Case; 114] = [
     ("sequence", "data.workers", "2", GOES_ON),
     ("sr", "data.buffer_limit", "8 MiB", GOES_ON),
     ("sequence", "data.buffer_limit", "9 MiB", GOES_ON),
+    ("sequence", "data.stream", "false", Some("`data.stream`")),
+    ("multitask", "data.stream", "true", Some("`data.stream`")),
     ("sequence", "data.look_ahead", "40", GOES_ON),
     ("sr", "data.store_limit", "1 GiB", GOES_ON),
     ("sr", "monitor.tensorboard", "true", GOES_ON),
@@ -127,6 +142,8 @@ const CASES: [Case; 114] = [
     ("multitask", "tasks.homogeneous", "true", Some("`tasks.homogeneous`")),
     ("multitask", "tasks.shares", "0.5, 0.25, 0.25", Some("`tasks.shares`")),
     ("multitask", "tasks.temperature", "2.0", Some("`tasks.shares`")),
+    ("mixed", "tasks.temperature", "3.0", Some("`tasks.shares`")),
+    ("mixed", "tasks.ends", "last", Some("`tasks.ends`")),
     ("multitask", "tasks.ends", "first", Some("`tasks.ends`")),
     ("multitask", "tasks.normalize_shares", "true", Some("`tasks.normalize_shares`")),
     ("sr", "sr.channels", "3", Some("`job`")),
@@ -136,7 +153,6 @@ const CASES: [Case; 114] = [
     ("sequence", "sequence.heads", "2", Some("`job`")),
     ("sequence", "sequence.head_width", "8", Some("`job`")),
     ("sequence", "sequence.blocks", "2", Some("`job`")),
-    ("sequence", "sequence.stream", "false", Some("`samples`")),
     ("multitask", "multitask.channels", "3", Some("`job`")),
     ("multitask", "multitask.features", "16", Some("`job`")),
     ("multitask", "multitask.places", "true", Some("`job`")),

@@ -103,7 +103,7 @@ fn a_trace_is_appended_to_and_one_that_cannot_be_written_is_refused_before_anyth
 #[test]
 fn the_head_of_a_log_says_what_the_edges_pad_and_the_report_holds_the_padding_against_it() {
     let folder = tempfile::tempdir().unwrap();
-    for stream in ["sequence.stream=true", "sequence.stream=false"] {
+    for stream in ["data.stream=true", "data.stream=false"] {
         let output = train(folder.path(), &["--job", "sequence", "--set", stream]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let log = fs::read_to_string(folder.path().join("run/events.jsonl")).unwrap();
@@ -114,7 +114,7 @@ fn the_head_of_a_log_says_what_the_edges_pad_and_the_report_holds_the_padding_ag
         let mates = |key: &str| report["mates_kept"][key].as_f64();
         let is_share = |part: f64| (0.0..=1.0).contains(&part);
         // A stream has no epoch that is known before.
-        let expected = (stream == "sequence.stream=false").then_some([true, true]);
+        let expected = (stream == "data.stream=false").then_some([true, true]);
         assert_eq!(
             mates("kept").zip(mates("reachable")).map(|(a, b)| [is_share(a), is_share(b)]),
             expected,

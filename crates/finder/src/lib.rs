@@ -89,3 +89,8 @@ pub use error::FinderError;
 pub use finder::{Bound, Finder, Outcome, Search, Source};
 pub use found::{Found, Limit};
 pub use race::{Race, Winner};
+
+/// The example of the README, which is tested with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -39,7 +39,7 @@ fn write_page(directory: &Path) -> std::io::Result<()> {
     let undone = [150, 260].into_iter().flat_map(|from| from..from + 30);
     let facts = RunFacts {
         restarts: vec![death(150), death(260)],
-        undone: undone.map(|it| run::step(it, run::knobs(48, 7))).collect(),
+        undone: undone.map(|it| run::step(it, run::knobs(48, 7)).into()).collect(),
         waiting: Some((21.0, 0.21)),
         waiting_for_ranks: Some((9.0, 0.09)),
         other_ranks: vec![RankReport::new(1, &History::of(&events))],
@@ -58,5 +58,5 @@ fn write_page(directory: &Path) -> std::io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "an example is a shell")]
 fn write(directory: &Path, name: &str, plot: &Plot) -> std::io::Result<()> {
     std::fs::write(directory.join(format!("monitor-{name}.svg")), &plot.svg)?;
-    std::fs::write(directory.join(format!("monitor-{name}.png")), &plot.png)
+    std::fs::write(directory.join(format!("monitor-{name}.png")), plot.png())
 }

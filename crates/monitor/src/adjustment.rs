@@ -42,10 +42,12 @@ impl fmt::Display for Setting {
 
 impl Adjustment {
     /// Returns what changed, its old value and its new one: a row of a table, whatever one adjustment changes.
-    pub(crate) fn change(&self, unit: &str) -> [String; 3] {
+    pub(crate) fn change(&self, unit: &str, n_axes: u64) -> [String; 3] {
         let (from, to) = match (&self.from, &self.to) {
             (Setting::Knobs(from), Setting::Knobs(to)) => (from, to),
-            (Setting::Sizes(from), Setting::Sizes(to)) if from.len() == to.len() => return resized(from, to, unit),
+            (Setting::Sizes(from), Setting::Sizes(to)) if from.len() == to.len() => {
+                return resized(from, to, unit, n_axes);
+            }
             (from, to) => return ["micro_batch_size".to_owned(), from.to_string(), to.to_string()],
         };
         let knobs = [
@@ -58,11 +60,13 @@ impl Adjustment {
     }
 }
 
-/// Returns the same of the lengths whose size changed: where these are some of many, the others would hide them.
-fn resized(from: &[u32], to: &[u32], unit: &str) -> [String; 3] {
+/// Returns the same of the lengths, or of the cells of several axes, whose size changed: where these are some of many, the
+/// others would hide them.
+fn resized(from: &[u32], to: &[u32], unit: &str, n_axes: u64) -> [String; 3] {
     let (old, new): (Vec<u32>, Vec<u32>) = from.iter().zip(to).filter(|(from, to)| from != to).unzip();
     let (n, all, unit) = (old.len(), from.len(), unit_of_length(unit));
-    let of = if n == all { format!("by length in {unit}") } else { format!("of {n} of {all} lengths in {unit}") };
+    let (one, many) = if 1 < n_axes { ("cell", "cells") } else { ("length", "lengths") };
+    let of = if n == all { format!("by {one} in {unit}") } else { format!("of {n} of {all} {many} in {unit}") };
     [format!("micro_batch_size {of}"), Setting::Sizes(old).to_string(), Setting::Sizes(new).to_string()]
 }
 
@@ -74,7 +78,7 @@ pub(crate) fn sizes(sizes: &[u32]) -> String {
     match (sizes.iter().min(), sizes.iter().max()) {
         (Some(least), Some(most)) if least == most => format!("{most}"),
         (Some(least), Some(most)) if NAMED < sizes.len() => {
-            format!("{most} of the shortest to {least} of the longest")
+            format!("{most} of the smallest to {least} of the largest")
         }
         _ => sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
     }

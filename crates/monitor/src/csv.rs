@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use plimsoll_types::{Bytes, Event, StepDone, StepShape, TaskStep};
+use plimsoll_types::{Bytes, Event, StepDone, StepShape, SupplyStep, TaskStep};
 
 use crate::Table;
 use crate::task::name_of;
@@ -13,7 +13,7 @@ use crate::work::rate;
 type Column = (&'static str, fn(&StepDone, u32) -> String);
 
 /// The columns of every run, in order; `docs/tools.md` says what each means.
-const COLUMNS: [Column; 27] = [
+const COLUMNS: [Column; 33] = [
     ("step", |it, _| it.step.to_string()),
     ("epoch", |it, _| it.epoch.to_string()),
     ("committed", |it, _| it.committed.to_string()),
@@ -32,6 +32,12 @@ const COLUMNS: [Column; 27] = [
     ("seconds", |it, _| number(it.seconds)),
     ("waited_seconds", |it, _| optional(it.waited_seconds)),
     ("samples_per_second", |it, _| optional(rate(it.n_samples(), it.seconds))),
+    ("stream_workers", |it, _| supply(it, |it| it.workers)),
+    ("stream_waited_seconds", |it, _| supply(it, |it| it.waited_seconds)),
+    ("stream_ready_steps", |it, _| supply(it, |it| it.ready_steps)),
+    ("stream_buffer_samples", |it, _| supply(it, |it| it.buffered_samples)),
+    ("stream_buffer_bytes", |it, _| supply(it, |it| it.buffered_bytes.0)),
+    ("stream_buffer_fill", |it, _| supply(it, |it| it.buffer_fill)),
     ("resident_bytes", |it, _| bytes(it.resident)),
     ("in_use_bytes", |it, _| bytes(it.in_use)),
     ("reserved_bytes", |it, _| bytes(it.reserved)),
@@ -102,6 +108,10 @@ fn add_task(task: Option<&TaskStep>, text: &mut String) {
         Some(it) => drop(write!(text, ",{},{},{}", it.samples, optional(it.loss), number(it.weight))),
         None => *text += ",,,",
     }
+}
+
+fn supply<T: ToString>(step: &StepDone, value: fn(SupplyStep) -> T) -> String {
+    optional(step.supply.map(value))
 }
 
 fn bytes(size: Bytes) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use plimsoll_types::{Bytes, Decision, Event, StepDone, Validated};
+use plimsoll_types::{Bytes, Decision, Event, StepDone, SupplyStep, Validated};
 
 /// What a scrape of a run shows: gauges of the last step, and what this process has counted.
 ///
@@ -18,8 +18,11 @@ pub struct Exposition {
     n_steps: u64,
     last: Option<Last>,
     validated: Option<Validated>,
+    tested: Option<Validated>,
     counts: Counts,
     seconds: f64,
+    /// What steps waited for samples that are streamed; `None` where they are not.
+    waited: Option<f64>,
     has_ended: bool,
 }
 
@@ -36,6 +39,7 @@ struct Last {
     memory: [Bytes; 5],
     /// Expected peak and its upper bound.
     foreseen: [Option<Bytes>; 2],
+    supply: Option<SupplyStep>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +73,7 @@ impl Exposition {
                 counts.adjustments += 1;
             }
             Event::Validated(it) => self.validated = Some(it.clone()),
+            Event::Tested(it) => self.tested = Some(it.clone()),
             Event::RunEnded(_) => self.has_ended = true,
             _ => {}
         }
@@ -77,6 +82,9 @@ impl Exposition {
     fn step(&mut self, step: &StepDone) {
         let counts = &mut self.counts;
         self.seconds += step.seconds;
+        if let Some(supply) = step.supply {
+            self.waited = Some(self.waited.unwrap_or(0.0) + supply.waited_seconds);
+        }
         counts.skipped += step.skipped.len() as u64;
         counts.positions += step.padded_positions();
         counts.real_positions += step.real_positions.unwrap_or(0);
@@ -93,6 +101,7 @@ impl Exposition {
             sizes: [step.rung.patch_size, step.rung.micro_batch_size],
             memory: [step.peak, step.in_use, step.reserved, step.budget, step.capacity],
             foreseen: [step.predicted, step.upper],
+            supply: step.supply,
         });
     }
 
@@ -117,6 +126,13 @@ impl Exposition {
             page.gauge("validation_metric", "What the last validation measured.", &labels, it.metric);
             page.gauge("validation_baseline", "The same of the trivial baseline.", &labels, it.baseline);
             page.gauge("validation_seconds", "What the last validation took.", &[], it.seconds);
+        }
+        if let Some(it) = &self.tested {
+            let labels = [("metric", it.metric_name.as_str())];
+            page.gauge("test_step", "Steps that the tested model had done.", &[], it.step);
+            page.gauge("test_metric", "What the test of the best model measured.", &labels, it.metric);
+            page.gauge("test_baseline", "The same of the trivial baseline.", &labels, it.baseline);
+            page.gauge("test_seconds", "What the test took.", &[], it.seconds);
         }
         page.0
     }
@@ -151,6 +167,13 @@ impl Exposition {
                 page.gauge(name, help, &[], it.0);
             }
         }
+        if let Some(it) = last.supply {
+            page.gauge("stream_workers", "Threads that read samples of the stream.", &[], it.workers);
+            page.gauge("stream_ready_steps", "Steps that are collated and wait for their turn.", &[], it.ready_steps);
+            page.gauge("stream_buffer_samples", "Samples in the look-ahead buffer.", &[], it.buffered_samples);
+            page.gauge("stream_buffer_bytes", "Host memory of these.", &[], it.buffered_bytes.0);
+            page.gauge("stream_buffer_ratio", "The part of the buffer that is full.", &[], it.buffer_fill);
+        }
     }
 
     fn write_counts(&self, page: &mut Page) {
@@ -169,6 +192,10 @@ impl Exposition {
         ] {
             page.head(name, help, "counter", true);
             page.line(name, &[], n);
+        }
+        if let Some(waited) = self.waited {
+            page.head("stream_waited_seconds_total", "What steps waited for samples of the stream.", "counter", true);
+            page.line("stream_waited_seconds_total", &[], waited);
         }
         page.head("step_seconds", "What steps took.", "summary", true);
         page.line("step_seconds_sum", &[], self.seconds);

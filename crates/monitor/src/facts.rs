@@ -32,7 +32,7 @@ pub struct RunFacts {
     pub restarts: Vec<Restart>,
     /// Steps that were done again, whatever undid them, as they were done first.
     #[serde(default)]
-    pub undone: Vec<StepDone>,
+    pub undone: Vec<UndoneStep>,
     /// How many samples that share a batch do so again in the next epoch, where that is known.
     #[serde(default)]
     pub mates_kept: Option<MatesKept>,
@@ -79,4 +79,21 @@ pub struct Restart {
     pub death: String,
     /// Steps that were done again.
     pub undone_steps: u64,
+}
+
+/// A step that was done again, as it was done first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UndoneStep {
+    /// The step.
+    pub step: u64,
+    /// The high-water mark of memory during it.
+    pub peak: Bytes,
+    /// What it took, in seconds.
+    pub seconds: f64,
+}
+
+impl From<StepDone> for UndoneStep {
+    fn from(it: StepDone) -> Self {
+        Self { step: it.step, peak: it.peak, seconds: it.seconds }
+    }
 }

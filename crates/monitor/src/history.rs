@@ -10,9 +10,12 @@ use plimsoll_types::{
 };
 
 pub(crate) use self::curves::{Curves, MAX_TASKS};
+use crate::foreseen::ForeseenSum;
 use crate::gain::Gains;
 use crate::learning::Learning;
 use crate::policy::Policy;
+use crate::source::SourceSums;
+use crate::supply::SupplySum;
 use crate::tail::{Last, Tail};
 use crate::task::TaskSums;
 use crate::text::unit_of_length;
@@ -38,12 +41,15 @@ pub struct History {
     pub(crate) counts: Counts,
     pub(crate) seconds: Seconds,
     pub(crate) work: WorkSum,
+    pub(crate) supply: SupplySum,
+    pub(crate) foreseen: ForeseenSum,
     pub(crate) peaks: Peaks,
     pub(crate) last: Option<Last>,
     /// The steps since the last adjustment, and those before it while none has followed.
     pub(crate) tail: Tail,
     ran: Tail,
     pub(crate) gains: Gains,
+    pub(crate) sources: SourceSums,
     pub(crate) tasks: TaskSums,
     pub(crate) curves: Curves,
     pub(crate) learning: Learning,
@@ -139,6 +145,7 @@ impl History {
         self.memory = Some(start.budget);
         if self.start.is_none() {
             self.policy = Policy::of(start);
+            self.sources = SourceSums::of(&start.sources);
             self.tasks.name(&start.tasks);
             self.start = Some(start.clone());
         }
@@ -169,8 +176,11 @@ impl History {
         self.seconds.committed_steps += step.seconds;
         self.seconds.waited += step.waited_seconds.unwrap_or(0.0);
         self.work.hear(step);
+        self.supply.hear(step);
+        self.foreseen.hear(step);
         self.tail.hear(step, &self.policy);
         self.gains.hear(step);
+        self.sources.hear(&step.micro_batches);
         self.tasks.hear(step);
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::history::History;
 use crate::plots::{DARK, Inline, escaped, narrow_pictures, small_pictures, wide_pictures};
+use crate::rows::ends;
 use crate::text::{counted, share, short, time, unit_of_length};
 use crate::{RunFacts, TrainingReport};
 
@@ -98,7 +99,7 @@ impl TrainingReport {
         table(page, "Result", &[], &owned(self.result_rows()));
         table(page, "Memory", &[], &owned(self.memory_rows()));
         let adjustment = |it: &crate::Adjustment| {
-            let [parameter, from, to] = it.change(&self.unit_of_length);
+            let [parameter, from, to] = it.change(&self.unit_of_length, self.n_axes);
             [it.step.to_string(), parameter, from, to, it.reason.clone()]
         };
         let adjustments: Vec<_> = self.decisions.iter().map(adjustment).collect();
@@ -141,16 +142,23 @@ pub(crate) fn figures(page: &mut String, class: &str, pictures: &[Inline]) {
     *page += "</div>\n";
 }
 
-/// Writes a table, or nothing where it has no row.
+/// Writes a table, or nothing where it has no row; of a long one its ends.
 fn table<const N: usize>(page: &mut String, title: &str, names: &[&str], rows: &[[String; N]]) {
     if rows.is_empty() {
         return;
     }
+    let (first, left_out, last) = ends(rows);
     let _ = write!(page, "<h2>{title}</h2>\n<div class=\"scroll\"><table>\n");
     if !names.is_empty() {
         row(page, "th", names);
     }
-    for it in rows {
+    for it in first {
+        row(page, "td", it);
+    }
+    if let Some(told) = left_out {
+        let _ = writeln!(page, "<tr><td colspan=\"{N}\">{told}</td></tr>");
+    }
+    for it in last {
         row(page, "td", it);
     }
     *page += "</table></div>\n";

@@ -1,16 +1,18 @@
 //! What of a run is worth a line of its own.
 
-use plimsoll_types::{BoundExceeded, Decision, Event, Phase, Stage, StepFailed, Validated};
+use plimsoll_types::{BoundExceeded, Decision, Event, Extent, Phase, Stage, StepFailed, Validated};
 
-/// Says what an event changes or measures, in a line that stays on the screen; `unit` is what a length counts.
-pub fn lasting_line(event: &Event, unit: &str) -> Option<String> {
+/// Says what an event changes or measures, in a line that stays on the screen; `unit` is what a length counts, and
+/// `largest` what the largest samples are padded to, where samples have lengths.
+pub fn lasting_line(event: &Event, unit: &str, largest: Option<Extent>) -> Option<String> {
     match event {
         Event::Decided(decided) => match &decided.decision {
             Decision::Move(change) => {
                 Some(format!("step {}: {} → {} ({})", decided.step, change.from, change.to, change.reason))
             }
             Decision::Resize(resize) => {
-                Some(format!("step {}: {} ({})", decided.step, resized(&resize.from, &resize.to), resize.reason))
+                let resized = resized(&resize.from, &resize.to, largest.map_or(1, |it| it.n_axes()));
+                Some(format!("step {}: {resized} ({})", decided.step, resize.reason))
             }
             Decision::Brake { reason } => Some(format!("warning: step {}: {reason}", decided.step)),
             Decision::Keep { .. } => None,
@@ -49,8 +51,9 @@ pub fn lasting_line(event: &Event, unit: &str) -> Option<String> {
     }
 }
 
-/// Says how the batches of all lengths have changed, from that of the shortest to that of the longest.
-fn resized(from: &[u32], to: &[u32]) -> String {
+/// Says how the batches of all cells have changed, from that of the smallest to that of the largest; along one axis these
+/// are lengths.
+fn resized(from: &[u32], to: &[u32], n_axes: usize) -> String {
     if let ([before], [now]) = (from, to) {
         return format!("batches {} from {before} to {now}", if before < now { "grow" } else { "shrink" });
     }
@@ -61,8 +64,10 @@ fn resized(from: &[u32], to: &[u32]) -> String {
         (0, _) => "shrink",
         _ => "change",
     };
-    let (n, short, long) = (to.len(), to.first().unwrap_or(&0), to.last().unwrap_or(&0));
-    format!("batches {verb} at {} of {n} lengths: {short} of the shortest, {long} of the longest", n_up + n_down)
+    let (n, first, last) = (to.len(), to.first().unwrap_or(&0), to.last().unwrap_or(&0));
+    let [cells, smallest, largest] =
+        if n_axes == 1 { ["lengths", "shortest", "longest"] } else { ["cells", "smallest", "largest"] };
+    format!("batches {verb} at {} of {n} {cells}: {first} of the {smallest}, {last} of the {largest}", n_up + n_down)
 }
 
 /// Says what was measured, of what, and how long it took.
@@ -77,11 +82,17 @@ mod tests {
 
     #[test]
     fn a_change_of_many_batches_is_a_sentence() {
-        let sentence = |from: &[u32], to: &[u32]| resized(from, to);
+        let sentence = |from: &[u32], to: &[u32]| resized(from, to, 1);
         let grown = "batches grow at 2 of 3 lengths: 9 of the shortest, 1 of the longest";
         assert_eq!(sentence(&[8, 4, 1], &[9, 5, 1]), grown);
         assert_eq!(sentence(&[1], &[8]), "batches grow from 1 to 8");
         assert!(sentence(&[8, 4, 1], &[4, 2, 1]).starts_with("batches shrink at 2 of 3 lengths: 4"));
         assert!(sentence(&[8, 4, 1], &[9, 3, 1]).starts_with("batches change at 2 of 3"));
+    }
+
+    #[test]
+    fn along_several_axes_what_changes_is_of_cells() {
+        let grown = "batches grow at 2 of 3 cells: 9 of the smallest, 1 of the largest";
+        assert_eq!(resized(&[8, 4, 1], &[9, 5, 1], 2), grown);
     }
 }

@@ -10,6 +10,7 @@
 //!   What the events do not say is `null`, never a guess.
 //! * What a run comes to is summed up as its events are heard, and takes no more memory for more steps.
 //! * The same events give the same bytes, with the fonts of this crate and none of the system's.
+//! * Pictures are SVG in every build; the feature `png`, which is on by default, draws PNG files from them too.
 //!
 //! # Example
 //!
@@ -49,6 +50,7 @@ mod csv;
 mod exposition;
 mod facts;
 mod findings;
+mod foreseen;
 mod gain;
 mod history;
 mod html;
@@ -57,6 +59,7 @@ mod learning;
 mod levers;
 mod limit;
 mod log;
+mod markdown;
 mod median;
 mod metrics;
 mod outlook;
@@ -65,13 +68,16 @@ mod plan;
 mod plots;
 mod policy;
 mod progress;
+mod ran;
 mod ranks;
 mod report;
 mod rows;
 mod series;
+mod source;
 mod step_settings;
 mod summary;
 mod summing_up;
+mod supply;
 mod table;
 mod tail;
 mod task;
@@ -87,7 +93,8 @@ pub use change::SettingChange;
 pub use comparison::{ComparedRun, Comparison};
 pub use csv::StepsCsv;
 pub use exposition::Exposition;
-pub use facts::{MatesKept, Restart, RunFacts};
+pub use facts::{MatesKept, Restart, RunFacts, UndoneStep};
+pub use foreseen::ForeseenReport;
 pub use history::History;
 pub use lasting::lasting_line;
 pub use learning::ValidationReport;
@@ -99,12 +106,15 @@ pub use pace::{Ahead, Pace};
 pub use plan::{PlanCell, PlanSource, PlanView};
 pub use plots::{Plot, loss_comparison, memory_timeline, plan_heat_map, step_curves, task_comparison, training_curves};
 pub use progress::{Progress, Supply, Validating};
+pub use ran::{EdgeSamples, SizeRate};
 pub use ranks::RankReport;
 pub use rows::Table;
+pub use source::SourceReport;
 pub use step_settings::{Bound, ChosenBy, Origin, StepSettings};
 pub use summary::TrainingReport;
+pub use supply::SupplyReport;
 pub use task::TaskReport;
 pub use tensorboard::TensorBoard;
 pub use usage::Usage;
-pub use view::{Colors, View};
+pub use view::{Colors, Drawn, View};
 pub use work::Work;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::{Bytes, Event, Extent, RunStarted, StepDone, TaskStep, Validated, edge_or_edges};
+use plimsoll_types::{Bytes, Event, Extent, RunStarted, StepDone, SupplyStep, TaskStep, Validated, edge_or_edges};
 use serde::Serialize;
 
 use crate::Table;
@@ -112,6 +112,9 @@ struct BatchRow {
     /// What of the work was real, where samples are padded.
     #[serde(skip_serializing_if = "Option::is_none")]
     work: Option<Work>,
+    /// How far ahead samples were read, where they are streamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supply: Option<SupplyStep>,
     oom_attempts: u32,
     /// Samples that could not be read.
     skipped: usize,
@@ -142,6 +145,7 @@ impl BatchRow {
             seconds: step.seconds,
             samples_per_second: rate(step.n_samples(), step.seconds),
             work: Work::of(step),
+            supply: step.supply,
             oom_attempts,
             skipped: step.skipped.len(),
             tasks: step

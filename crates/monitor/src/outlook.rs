@@ -32,7 +32,7 @@ pub struct Outlook {
 
 impl Outlook {
     /// Writes the outlook as a table for the terminal.
-    pub fn to_table(&self) -> String {
+    pub fn to_table(&self, width: usize) -> String {
         let mut rows = vec![("samples", self.samples.to_string())];
         if !self.task_shares.is_empty() {
             let share = |(name, share): &(String, f64)| format!("{name} {}", percent(*share));
@@ -49,6 +49,6 @@ impl Outlook {
             ("peak", size(self.peak)),
             ("time", time),
         ]);
-        pairs(&rows)
+        pairs(&rows, width)
     }
 }

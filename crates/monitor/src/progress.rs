@@ -1,11 +1,12 @@
-//! Where a run stands, on one line.
+//! Where a run stands.
 
 use plimsoll_types::{Bytes, Event, Extent, Knobs, RunStarted};
 
+use crate::Work;
 use crate::policy::Policy;
-use crate::text::{percent, short, time, unit_of_length};
+use crate::text::{short, time, unit_of_length};
 
-/// What a progress line says.
+/// What is said of a run while it goes on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// Steps done.
@@ -106,17 +107,6 @@ impl Progress {
         }
     }
 
-    /// Writes one line without bars, for a file or a pipe.
-    pub fn plain_line(&self) -> String {
-        let epoch = format!("epoch {}", self.epoch);
-        let memory = format!("peak {} ({} of {})", self.peak, percent(self.share()), self.budget);
-        let mut parts = self.learning();
-        parts.insert(1, epoch);
-        parts.push(memory);
-        parts.extend(self.running());
-        parts.join(" · ")
-    }
-
     /// Returns what the model does, what matters most first.
     pub(crate) fn learning(&self) -> Vec<String> {
         let mut parts = vec![format!("step {}/{}", self.step, self.n_steps)];
@@ -131,11 +121,12 @@ impl Progress {
         parts
     }
 
-    /// Returns sizes, speed and time.
-    pub(crate) fn running(&self) -> Vec<String> {
-        let speed = format!("{} samples/s", short(self.samples_per_second));
+    /// Returns sizes, speed and time: what was done in a second of real positions, where samples are padded, and of samples.
+    pub(crate) fn running(&self, work: Option<Work>) -> Vec<String> {
+        let (unit, samples) = (unit_of_length(&self.unit_of_length), self.samples_per_second);
+        let positions = work.and_then(|it| it.real_positions_per_second).map(|it| format!("{} {unit}/s", short(it)));
         let left = self.seconds_left.map(|it| format!("{} left", time(it)));
-        [self.sizes(), speed].into_iter().chain(left).collect()
+        [self.sizes(), format!("{} samples/s", short(samples))].into_iter().chain(positions).chain(left).collect()
     }
 
     /// Returns the sizes of a step.

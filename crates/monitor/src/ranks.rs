@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::history::History;
 use crate::table::size;
 use crate::text::{counted, percent};
+use crate::work::Work;
 
 /// What one of several ranks did, and its own memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub struct RankReport {
     pub device: Option<String>,
     /// Samples that it ran of the committed steps.
     pub samples: u64,
+    /// What of its work was real, where samples are padded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     /// What it did for these steps, in seconds.
     pub seconds: f64,
     /// How long it waited beside that for the other ranks, and added what all had made.
@@ -39,6 +43,7 @@ impl RankReport {
             rank,
             device: history.start.as_ref().map(|it| it.device.clone()),
             samples: history.counts.samples,
+            work: history.work.work(),
             seconds: history.seconds.committed_steps - history.seconds.waited,
             waited_seconds: history.seconds.waited,
             budget_bytes: history.last.as_ref().map(|it| it.budget),
@@ -85,6 +90,7 @@ mod tests {
                 in_use: Bytes::ZERO,
                 reserved: Bytes::ZERO,
                 peak: Bytes::mib(9),
+                page: Bytes::ZERO,
                 capacity: Bytes::mib(12),
                 budget: Bytes::mib(10),
                 skipped: Vec::new(),
@@ -94,6 +100,7 @@ mod tests {
                 learning_rate: 0.1,
                 seconds: 1.0,
                 waited_seconds: Some(0.25),
+                supply: None,
                 committed: true,
             })
         };

@@ -1,11 +1,12 @@
-//! A report as JSON, as Markdown and as a table for the terminal.
+//! A report as JSON, as rows of names and values, and as a table for the terminal.
 
 use std::fmt::Write;
 
 use plimsoll_types::EndReason;
 
+use crate::source::sources_line;
 use crate::table::{pairs, size};
-use crate::text::{share, short, time, unit_of_length};
+use crate::text::{share, short, time, unit_of_length, wrapped};
 use crate::{Restart, TaskReport, TrainingReport, Usage};
 
 impl TrainingReport {
@@ -18,38 +19,8 @@ impl TrainingReport {
         serde_json::to_string_pretty(self).expect("plain data with text keys always serialises") + "\n"
     }
 
-    /// Writes the report as Markdown, with links to the pictures in the same directory.
-    pub fn to_markdown(&self) -> String {
-        let job = self.job.as_deref().unwrap_or("unknown job");
-        let mut text = format!("# Training report: {job}\n\n");
-        for line in self.headlines() {
-            let _ = writeln!(text, "{line}\n");
-        }
-        let _ = writeln!(text, "{}", self.opening());
-        list(&mut text, "What would help most", &self.change_lines());
-        table(&mut text, "Result", &self.result_rows());
-        table(&mut text, "Memory", &self.memory_rows());
-        text += &self.task_table();
-        if !self.ranks.is_empty() {
-            table(&mut text, "Ranks", &self.rank_rows());
-        }
-        text += "\n## Pictures\n\n![Loss and validation metric over the steps](training_curves.svg)\n\n\
-                 ![Memory over the steps](memory_timeline.svg)\n\n\
-                 ![Throughput, gradient norm and learning rate over the steps](step_curves.svg)\n";
-        if 1 < self.tasks.len() {
-            text += "\n![Loss of each task over the steps, and its metric over the baseline](task_comparison.svg)\n";
-        }
-        text += "\n## Adjustments\n\n";
-        text += &self.adjustment_table();
-        list(&mut text, "Data", &self.data);
-        list(&mut text, "Deaths of the process that trained", &self.death_lines());
-        list(&mut text, "Warnings", &self.warnings);
-        list(&mut text, "Skipped files", &self.skipped_files);
-        text
-    }
-
-    /// Writes the report as a table for the terminal, at the end of a run.
-    pub fn to_table(&self) -> String {
+    /// Writes the report as a table for a terminal of so many columns, at the end of a run.
+    pub fn to_table(&self, width: usize) -> String {
         let rows = [self.result_rows(), self.memory_rows()].concat();
         let mut rows: Vec<_> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         rows.extend(self.tasks.iter().map(|it| (format!("task {}", it.name), task_line(it))));
@@ -57,18 +28,14 @@ impl TrainingReport {
         if !self.out_dir.is_empty() {
             rows.push(("report".to_owned(), format!("{}/training_report.md", self.out_dir.trim_end_matches('/'))));
         }
-        let headlines: Vec<_> = self.headlines().collect();
+        let headlines: Vec<_> = self.headlines().flat_map(|it| wrapped(it, width)).collect();
         let gap = if headlines.is_empty() { "" } else { "\n\n" };
-        headlines.join("\n") + gap + &pairs(&rows)
+        headlines.join("\n") + gap + &pairs(&rows, width)
     }
 
     /// Returns what came of each task, with its name.
     pub(crate) fn task_lines(&self) -> Vec<[String; 2]> {
         self.tasks.iter().map(|it| [it.name.clone(), task_line(it)]).collect()
-    }
-
-    fn change_lines(&self) -> Vec<String> {
-        self.changes.iter().map(|it| format!("`{}`: {} ({}).", it.setting, it.change, it.figure)).collect()
     }
 
     /// Returns a line for each death of the process.
@@ -77,29 +44,8 @@ impl TrainingReport {
     }
 
     /// What is to be known first, one sentence or a few on each line.
-    fn headlines(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn headlines(&self) -> impl Iterator<Item = &str> {
         self.verdict.iter().chain(&self.findings).map(String::as_str)
-    }
-
-    /// Writes a row for each task, or nothing where there is none.
-    fn task_table(&self) -> String {
-        let mut text = String::new();
-        if self.tasks.is_empty() {
-            return text;
-        }
-        text += "\n## Tasks\n\n| task | samples | last loss | weight | metric | value | baseline | ratio |\n\
-                 |---|---:|---:|---:|---|---:|---:|---:|\n";
-        for it in &self.tasks {
-            let (name, metric) = (cell(&it.name), cell(it.metric_name.as_deref().unwrap_or("–")));
-            let numbers = [it.loss, it.weight, it.metric, it.baseline, it.ratio].map(number);
-            let [loss, weight, value, baseline, ratio] = numbers;
-            let _ = writeln!(
-                text,
-                "| {name} | {} | {loss} | {weight} | {metric} | {value} | {baseline} | {ratio} |",
-                it.samples
-            );
-        }
-        text
     }
 
     /// Returns a row for each rank, and what they have waited for each other, where there are several.
@@ -136,6 +82,11 @@ impl TrainingReport {
         rows.extend(
             self.work.map(|it| ("real work", it.line(unit_of_length(&self.unit_of_length), self.planned_padding))),
         );
+        if !self.sources.is_empty() {
+            rows.push(("sources", sources_line(&self.sources)));
+        }
+        rows.extend(self.supply.map(|it| ("look-ahead buffer", it.buffer_line())));
+        rows.extend(self.supply.map(|it| ("reading ahead", it.waiting_line())));
         rows.extend(self.mates_kept.map(|it| ("batch mates", it.line())));
         rows.extend(self.validation_rows());
         rows.push(("time", time(self.seconds)));
@@ -175,6 +126,7 @@ impl TrainingReport {
                 "steady state",
                 self.steady_budget_share.map_or("–".to_owned(), |it| format!("{:.1} % of the budget", 100.0 * it)),
             ),
+            ("predicted peaks", self.foreseen.map_or("–".to_owned(), |it| it.line())),
             ("adjustments", self.adjustment_counts()),
             ("out-of-memory recoveries", self.oom_recoveries.to_string()),
             ("overhead per step", self.overhead_us_per_step.map_or("–".to_owned(), |it| short(it) + " µs")),
@@ -225,18 +177,6 @@ impl TrainingReport {
         let of = format!("{} up, {} down", self.increases, self.decreases);
         if self.adjustments == 0 { "0".to_owned() } else { format!("{}: {of}", self.adjustments) }
     }
-
-    fn adjustment_table(&self) -> String {
-        if self.decisions.is_empty() {
-            return "The knobs stayed as they were.\n".to_owned();
-        }
-        let mut text = "| after step | parameter | old | new | reason |\n|---:|---|---|---|---|\n".to_owned();
-        for it in &self.decisions {
-            let [parameter, from, to] = it.change(&self.unit_of_length);
-            let _ = writeln!(text, "| {} | {parameter} | {from} | {to} | {} |", it.step, cell(&it.reason));
-        }
-        text
-    }
 }
 
 fn death_line(it: &Restart) -> String {
@@ -253,28 +193,6 @@ fn task_line(task: &TaskReport) -> String {
     line
 }
 
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), short)
-}
-
-/// Writes a text that neither ends its cell nor its row.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
-}
-
-fn table(text: &mut String, title: &str, rows: &[(impl AsRef<str>, String)]) {
-    let _ = write!(text, "\n## {title}\n\n| | |\n|---|---|\n");
-    for (name, value) in rows {
-        let _ = writeln!(text, "| {} | {} |", name.as_ref(), cell(value));
-    }
-}
-
-fn list(text: &mut String, title: &str, items: &[String]) {
-    if items.is_empty() {
-        return;
-    }
-    let _ = write!(text, "\n## {title}\n\n");
-    for item in items {
-        let _ = writeln!(text, "* {}", item.replace('\n', " "));
-    }
 }

@@ -44,9 +44,33 @@ impl JsonRows {
     }
 }
 
+/// Rows at either end of a list that a person reads.
+const SHOWN: usize = 100;
+
+/// Returns what is shown of a list: all of it, or its first rows, what is said of those that are left out, and its last ones.
+pub(crate) fn ends<T>(rows: &[T]) -> (&[T], Option<String>, &[T]) {
+    let n_more = rows.len().saturating_sub(2 * SHOWN);
+    if n_more == 0 {
+        return (rows, None, &[]);
+    }
+    let told = format!("{n_more} more in training_report.json");
+    (&rows[..SHOWN], Some(told), &rows[rows.len() - SHOWN..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_list_both_ends_are_shown() {
+        let of = |n: usize| {
+            let rows: Vec<usize> = (0..n).collect();
+            let (first, told, last) = ends(&rows);
+            (first.len(), told, last.first().copied())
+        };
+        assert_eq!((of(0), of(200)), ((0, None, None), (200, None, None)));
+        assert_eq!(of(1203), (100, Some("1003 more in training_report.json".to_owned()), Some(1103)));
+    }
 
     #[test]
     fn rows_are_an_array_however_many() {

@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::adjustment::Adjustment;
 use crate::change::SettingChange;
 use crate::facts::{MatesKept, Restart};
+use crate::foreseen::ForeseenReport;
 use crate::learning::ValidationReport;
 use crate::limit::Limit;
+use crate::ran::{EdgeSamples, SizeRate};
 use crate::ranks::RankReport;
+use crate::source::SourceReport;
+use crate::supply::SupplyReport;
 use crate::task::TaskReport;
 use crate::usage::Usage;
 use crate::work::Work;
@@ -54,6 +58,18 @@ pub struct TrainingReport {
     /// The padding that the edges make of the samples, from 0 to 1, where the log says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_padding: Option<f64>,
+    /// Samples per second of each size, where steps of it were committed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub size_rates: Vec<SizeRate>,
+    /// Samples of each shape that they were padded or cut to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edge_samples: Vec<EdgeSamples>,
+    /// How far ahead samples were read, where they are streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supply: Option<SupplyReport>,
+    /// Peaks against what was predicted of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreseen: Option<ForeseenReport>,
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
@@ -111,6 +127,12 @@ pub struct TrainingReport {
     /// What the edge of a shape counts.
     #[serde(default)]
     pub unit_of_length: String,
+    /// What was drawn from each source, where the samples have several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceReport>,
+    /// Along how many axes samples extend.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub n_axes: u64,
     /// What came of each task, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskReport>,

@@ -9,6 +9,7 @@ use crate::findings::{findings, much_padding};
 use crate::history::History;
 use crate::limit::limit;
 use crate::median::Median;
+use crate::ran::{edge_samples, size_rates};
 use crate::ranks::RankReport;
 use crate::summary::TrainingReport;
 use crate::text::{share, time};
@@ -34,7 +35,8 @@ impl TrainingReport {
         let (start, validation) = (history.start.as_ref(), learning.last());
         let samples_seen = counts.samples + facts.other_ranks.iter().map(|it| it.samples).sum::<u64>();
         let first = (!facts.other_ranks.is_empty()).then(|| RankReport::new(0, history));
-        let work = history.work.work();
+        let others = facts.other_ranks.iter().filter(|it| 0 < it.samples);
+        let work = history.work.with(others.map(|it| it.work)).work();
         let planned_padding = start.and_then(|it| it.planned_padding);
         let increases = incidents.moves.iter().filter(|(_, it)| it.is_growth()).count() as u64;
         Self {
@@ -57,6 +59,10 @@ impl TrainingReport {
             samples_seen,
             work,
             planned_padding,
+            size_rates: size_rates(history),
+            edge_samples: edge_samples(history),
+            supply: history.supply.report(),
+            foreseen: history.foreseen.report(),
             samples_skipped: counts.skipped,
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
@@ -79,6 +85,8 @@ impl TrainingReport {
             test: learning.tested(),
             last_checkpoint: learning.last_checkpoint(),
             unit_of_length: start.map_or_else(String::new, |it| it.unit_of_length.clone()),
+            sources: history.sources.reports(),
+            n_axes: history.policy.cells.n_axes() as u64,
             tasks: history.tasks.reports(),
             seconds: facts.seconds,
             samples_per_second: rate(samples_seen, history.seconds.steps),

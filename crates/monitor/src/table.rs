@@ -1,13 +1,35 @@
 //! Text in columns, for a terminal.
 
 use plimsoll_types::Bytes;
+use unicode_width::UnicodeWidthStr;
 
 use crate::PlanView;
+use crate::text::wrapped;
 
-/// Writes names and values in two columns.
-pub(crate) fn pairs(rows: &[(impl AsRef<str>, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0);
-    rows.iter().fold(String::new(), |text, (name, value)| text + &format!("{:<width$}  {value}\n", name.as_ref()))
+/// Columns that a value has at least beside its name; where there are fewer, it stands below.
+const LEAST: usize = 24;
+/// Columns by which such a value is indented.
+const INDENT: usize = 2;
+
+/// Writes names and values in two columns, no wider than this but for words that are; a long value goes on below itself.
+pub(crate) fn pairs(rows: &[(impl AsRef<str>, String)], most: usize) -> String {
+    let names = rows.iter().map(|(name, _)| width(name.as_ref())).max().unwrap_or(0);
+    let (indent, is_beside) = if LEAST + names + GAP <= most { (names + GAP, true) } else { (INDENT, false) };
+    let mut text = String::new();
+    for (name, value) in rows {
+        text += name.as_ref();
+        let lines = wrapped(value, most.saturating_sub(indent));
+        for (at, line) in lines.iter().enumerate() {
+            let before = if is_beside && at == 0 {
+                " ".repeat(indent - width(name.as_ref()))
+            } else {
+                "\n".to_owned() + &" ".repeat(indent)
+            };
+            text += &(before + line);
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Writes a size, or a dash where there is none.
@@ -77,5 +99,19 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 }
 
 fn width(text: &str) -> usize {
-    text.chars().count()
+    text.width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_goes_on_below_itself_or_stands_below_its_name() {
+        let rows =
+            [("peak", "12.00 MiB: training 12.00 MiB, validation 8.00 MiB".to_owned()), ("steps", "6".to_owned())];
+        assert_eq!(pairs(&rows, 40), "peak   12.00 MiB: training 12.00 MiB,\n       validation 8.00 MiB\nsteps  6\n");
+        assert_eq!(pairs(&rows, usize::MAX).lines().count(), 2);
+        assert_eq!(pairs(&rows, 30), "peak\n  12.00 MiB: training 12.00\n  MiB, validation 8.00 MiB\nsteps\n  6\n");
+    }
 }

@@ -31,7 +31,7 @@ pub struct TensorBoard {
 impl TensorBoard {
     /// Returns what an event adds to the file, `wall_time` seconds after 1970: nothing, where it has no number.
     ///
-    /// A validation is shown at the step after which it was made.
+    /// A validation is shown at the step after which it was made, the test at the last step.
     pub fn hear(&mut self, event: &Event, wall_time: f64) -> &[u8] {
         self.records.clear();
         match event {
@@ -44,7 +44,13 @@ impl TensorBoard {
             }
             Event::Validated(it) => {
                 self.begin(it.step, wall_time);
-                self.validation(it, wall_time);
+                self.measured("validation", (it, it.step.saturating_sub(1)), wall_time);
+            }
+            // At the end of the run, whichever step its model is of: an earlier one would make void what followed.
+            Event::Tested(it) => {
+                let last = self.next.unwrap_or(it.step).saturating_sub(1);
+                self.begin(last + 1, wall_time);
+                self.measured("test", (it, last), wall_time);
             }
             _ => {}
         }
@@ -65,7 +71,7 @@ impl TensorBoard {
     fn step(&mut self, step: &StepDone, wall_time: f64) {
         let work = Work::of(step);
         let some = |it: &plimsoll_types::Bytes| Some(it.as_f64());
-        let scalars: [(&str, Option<f64>); 19] = [
+        let scalars: [(&str, Option<f64>); 22] = [
             ("loss/training", Some(step.loss)),
             ("step/gradient_norm", Some(step.gradient_norm)),
             ("step/learning_rate", Some(step.learning_rate)),
@@ -78,6 +84,9 @@ impl TensorBoard {
             ("sizes/patch_size", Some(step.rung.patch_size.into())),
             ("sizes/micro_batch_size", Some(step.rung.micro_batch_size.into())),
             ("sizes/micro_batches", Some(step.micro_batches.len() as f64)),
+            ("stream/waited_seconds", step.supply.map(|it| it.waited_seconds)),
+            ("stream/ready_steps", step.supply.map(|it| it.ready_steps.into())),
+            ("stream/buffer_fill", step.supply.map(|it| it.buffer_fill)),
             ("memory/peak_bytes", some(&step.peak)),
             ("memory/predicted_bytes", step.predicted.as_ref().and_then(some)),
             ("memory/upper_bytes", step.upper.as_ref().and_then(some)),
@@ -93,15 +102,17 @@ impl TensorBoard {
         self.records.scalars(step.step, wall_time, known.chain(of_tasks.flatten()));
     }
 
-    fn validation(&mut self, it: &Validated, wall_time: f64) {
-        let tag = format!("validation/{}", it.metric_name);
+    /// Shows what was measured of samples that are not trained on at a step, below this name.
+    fn measured(&mut self, name: &str, (it, step): (&Validated, u64), wall_time: f64) {
+        let [metric, baseline, seconds, peak] =
+            [it.metric_name.as_str(), "baseline", "seconds", "peak_bytes"].map(|it| format!("{name}/{it}"));
         let scalars = [
-            Scalar { tag: &tag, value: it.metric },
-            Scalar { tag: "validation/baseline", value: it.baseline },
-            Scalar { tag: "validation/seconds", value: it.seconds },
-            Scalar { tag: "validation/peak_bytes", value: it.peak.as_f64() },
+            Scalar { tag: &metric, value: it.metric },
+            Scalar { tag: &baseline, value: it.baseline },
+            Scalar { tag: &seconds, value: it.seconds },
+            Scalar { tag: &peak, value: it.peak.as_f64() },
         ];
-        self.records.scalars(it.step.saturating_sub(1), wall_time, scalars.into_iter());
+        self.records.scalars(step, wall_time, scalars.into_iter());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Numbers and times as people read them, and JSON.
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 /// Writes a number with about four significant digits, and never more digits before the point than it has.
 pub(crate) fn short(value: f64) -> String {
@@ -54,6 +55,21 @@ pub(crate) fn unit_of_length(logged: &str) -> &str {
 /// Writes how many there are of something: `1 death`, `2 deaths`.
 pub(crate) fn counted(n: u64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Divides a text into lines of so many columns at most, between words; a word that is wider has a line of its own.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().unwrap_or_else(|| unreachable!("there is always one"));
+        if !line.is_empty() && width < line.width() + 1 + word.width() {
+            lines.push(word.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines
 }
 
 /// Writes plain data as JSON on one line.

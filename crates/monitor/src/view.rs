@@ -1,14 +1,17 @@
 //! What a terminal shows of a run while it goes on.
 
 mod bar;
+mod drawn;
 mod line;
 
 use std::collections::VecDeque;
 
-use plimsoll_types::{Decision, Event, RunStarted, StepDone};
+use plimsoll_types::{Decision, Event, Extent, RunStarted, StepDone, SupplyStep};
 
+pub use self::drawn::Drawn;
 use self::line::{Line, Tone};
 use crate::lasting::lasting_line;
+use crate::policy::Policy;
 use crate::progress::Supply;
 use crate::task::name_of;
 use crate::text::{counted, percent, share, short};
@@ -36,8 +39,12 @@ pub struct View {
     task_names: Vec<String>,
     task_losses: Vec<Option<f64>>,
     unit: String,
+    /// What the largest samples are padded to, where samples have lengths.
+    largest: Option<Extent>,
     work: WorkSum,
     planned_padding: Option<f64>,
+    /// How far ahead the samples of the last step were read.
+    supply: Option<SupplyStep>,
 }
 
 /// Whether lines are coloured.
@@ -54,6 +61,7 @@ impl View {
     pub fn begin(&mut self, start: &RunStarted) {
         self.task_names.clone_from(&start.tasks);
         self.unit.clone_from(&start.unit_of_length);
+        self.largest = Policy::of(start).cells.last().copied();
         self.planned_padding = start.planned_padding;
     }
 
@@ -66,7 +74,7 @@ impl View {
                 if self.decisions.len() == DECISIONS {
                     self.decisions.pop_front();
                 }
-                self.decisions.extend(lasting_line(event, &self.unit));
+                self.decisions.extend(lasting_line(event, &self.unit, self.largest));
             }
             _ => {}
         }
@@ -78,10 +86,23 @@ impl View {
         }
         self.shares.push_back(step.peak.share_of(step.budget));
         self.work.hear(step);
+        self.supply = step.supply;
         self.task_losses.resize(step.tasks.len().max(self.task_losses.len()), None);
         for (loss, it) in self.task_losses.iter_mut().zip(&step.tasks) {
             *loss = it.loss.or(*loss);
         }
+    }
+
+    /// Writes one line without bars, for a file or a pipe.
+    pub fn plain_line(&self, progress: &Progress) -> String {
+        let (used, work) = (percent(progress.share()), self.work.work());
+        let mut parts = progress.learning();
+        parts.insert(1, format!("epoch {}", progress.epoch));
+        parts.push(format!("peak {} ({used} of {})", progress.peak, progress.budget));
+        parts.extend(progress.running(work));
+        parts.extend(work.map(|it| self.padding(it)));
+        parts.extend(self.buffer());
+        parts.join(" · ")
     }
 
     /// Draws lines of at most `width` columns each, which replace those before.
@@ -91,7 +112,7 @@ impl View {
         let lines = [
             Some(learning(progress)),
             Some(self.memory(progress, width)),
-            Some(Line::of("speed", progress.running().into_iter().rev())),
+            Some(Line::of("speed", progress.running(self.work.work()).into_iter().rev())),
             self.tasks(),
             self.input(progress),
         ];
@@ -121,19 +142,28 @@ impl View {
         (!known.is_empty()).then(|| Line::of("losses", known))
     }
 
+    fn padding(&self, work: Work) -> String {
+        format!("padding {}", work.against(self.planned_padding))
+    }
+
+    /// How full the look-ahead buffer was after the last step, where samples are streamed.
+    fn buffer(&self) -> Option<String> {
+        self.supply.map(|it| format!("buffer {} full", percent(it.buffer_fill)))
+    }
+
     /// What of the positions is padding, and whether steps wait for their samples.
     fn input(&self, progress: &Progress) -> Option<Line> {
         let mut line = Line::new("input");
         if let Some(work) = self.work.work() {
-            let planned = self.planned_padding;
-            let tone = if Work::is_above(&work, planned) { Tone::Bad } else { Tone::Plain };
-            line.push(tone, format!("padding {}", work.against(planned)));
+            let tone = if work.is_above(self.planned_padding) { Tone::Bad } else { Tone::Plain };
+            line.push(tone, self.padding(work));
         }
         if let Some(Supply { workers, waited }) = progress.supply {
             let tone = if MUCH_WAITING <= waited { Tone::Bad } else { Tone::Plain };
             line.push(tone, format!("waited {} for samples", share(waited)));
             line.push(Tone::Plain, counted(workers as u64, "worker"));
         }
+        self.buffer().into_iter().for_each(|it| line.push(Tone::Plain, it));
         (!line.is_empty()).then_some(line)
     }
 }

@@ -39,15 +39,26 @@ impl WorkSum {
         self.seconds += step.seconds;
     }
 
-    /// Returns what they come to; `None` where nobody knows how long the samples are.
+    /// Returns what they come to; `None` where nobody knows how long the samples are, as where a log of before says of each rank
+    /// what all of them ran.
     pub(crate) fn work(self) -> Option<Work> {
         let Self { padded_positions, real_positions, seconds } = self;
-        (0 < padded_positions).then(|| Work {
+        (0 < padded_positions && real_positions <= padded_positions).then(|| Work {
             padded_positions,
             real_positions,
-            padding: (1.0 - real_positions as f64 / padded_positions as f64).max(0.0),
+            padding: 1.0 - real_positions as f64 / padded_positions as f64,
             real_positions_per_second: rate(real_positions, seconds),
         })
+    }
+
+    /// Adds what other ranks did in the time of these steps; nothing is known where one of them does not say it.
+    pub(crate) fn with(mut self, others: impl IntoIterator<Item = Option<Work>>) -> Self {
+        for other in others {
+            let Some(work) = other else { return Self::default() };
+            self.padded_positions = self.padded_positions.saturating_add(work.padded_positions);
+            self.real_positions = self.real_positions.saturating_add(work.real_positions);
+        }
+        self
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Tried {
     pub shape: StepShape,
     /// What it showed.
     pub outcome: Outcome,
+    /// The size of the pages in which that was reserved, or zero where peaks are exact.
+    pub page: Bytes,
     /// The nodes of its graph, or zero where that is small.
     pub nodes: u64,
     /// Wall time in seconds.
@@ -183,17 +185,17 @@ fn tried(
     step: impl FnOnce() -> Result<Trial, TrialError>,
 ) -> Result<Tried, TrialError> {
     let start = Instant::now();
-    let (outcome, nodes) = match step().map(Trial::steady) {
-        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.nodes),
-        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), nodes, .. }))
+    let (outcome, page, nodes) = match step().map(Trial::steady) {
+        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.peak.page(), part.nodes),
+        Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), page, nodes, .. }))
             if whole == shape && Bytes::ZERO < resident && resident < peak =>
         {
-            (Outcome::Measured { resident, peak }, nodes)
+            (Outcome::Measured { resident, peak }, page, nodes)
         }
-        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, 0),
+        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO, 0),
         Err(error) => return Err(error),
     };
-    let tried = Tried { shape, outcome, nodes, seconds: start.elapsed().as_secs_f64() };
+    let tried = Tried { shape, outcome, page, nodes, seconds: start.elapsed().as_secs_f64() };
     on_tried(&tried);
     Ok(tried)
 }

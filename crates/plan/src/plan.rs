@@ -1,7 +1,5 @@
 //! A plan: every cell, held against a budget.
 
-use std::cmp::Reverse;
-
 use plimsoll_predict::{Booked, Correction, Phase};
 use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
@@ -157,10 +155,12 @@ impl MemoryPlan {
             let (shape, needed, advice) = (smallest.shape(), smallest.upper, self.advice(smallest));
             return Err(PlanError::SmallestDoesNotFit { shape, needed, budget, capacity, advice });
         }
-        let longest = self.of(Phase::Infer).min_by_key(|it| (Reverse((it.extent.positions(), it.extent)), it.upper));
-        match longest.filter(|it| it.page == Bytes::ZERO && it.fit != Fit::Fits) {
-            Some(longest) => {
-                let (shape, needed, enough) = (longest.shape(), longest.upper, self.enough(longest));
+        let outermost = Extent::outermost(self.of(Phase::Infer).map(|it| it.extent));
+        let smallest_of = |extent| self.of(Phase::Infer).filter(|it| it.extent == extent).min_by_key(|it| it.upper);
+        let needed = outermost.into_iter().filter_map(smallest_of);
+        match needed.filter(|it| it.page == Bytes::ZERO && it.fit != Fit::Fits).max_by_key(|it| it.upper) {
+            Some(unfit) => {
+                let (shape, needed, enough) = (unfit.shape(), unfit.upper, self.enough(unfit));
                 Err(PlanError::ValidationDoesNotFit { shape, needed, budget, capacity, enough })
             }
             None => Ok(()),

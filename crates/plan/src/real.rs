@@ -93,7 +93,7 @@ impl Trial {
         let PartReading { before, peak, .. } = self.part;
         let peak = match peak {
             Peak::Exact(peak) => Peak::Exact(peak.saturating_add(left)),
-            Peak::Reserved(peak) => Peak::Reserved(peak.saturating_add(left)),
+            Peak::Reserved { bytes, page } => Peak::Reserved { bytes: bytes.saturating_add(left), page },
         };
         let part = PartReading { before: before.saturating_add(left), peak, ..self.part };
         Self { resident: self.resident.max(self.in_use), peak: self.peak.saturating_add(left), part, ..self }

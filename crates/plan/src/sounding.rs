@@ -237,8 +237,9 @@ impl Sounding {
         let ran = (1..n).fold(run(shape), |ran, _| ran.and_then(|_| run(shape)));
         match ran.map(Trial::steady) {
             Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
-            Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), nodes, .. })) => {
-                let part = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
+            Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), page, nodes, .. })) => {
+                let page = (!self.exact_peaks).then_some(page);
+                let part = PartReading::of(Observation { shape, resident, peak }, page);
                 Ok(Read { part: part.with_nodes(nodes), peak })
             }
             Err(error) => Err(failed(shape, error)),

@@ -99,7 +99,7 @@ impl<'a, P: Program> Sweep<'a, P> {
         progress: OnProgress<'_>,
     ) -> Result<Vec<Rehearsed>, PlanError> {
         let mut shapes = shapes.to_vec();
-        shapes.sort_by_key(|it| (it.positions().saturating_mul(it.edge().into()), it.extent()));
+        shapes.sort_by_key(|it| (it.positions().saturating_mul(it.extent().positions()), it.extent()));
         let smallest = *shapes.first().ok_or(PlanError::NoCell)?;
         let mut cells = Vec::with_capacity(shapes.len());
         for (n_done, shape) in shapes.iter().enumerate() {

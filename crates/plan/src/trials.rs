@@ -92,9 +92,10 @@ pub(crate) fn forward_trial(
     let (reading, is_read) = run_forward(probe, shape, forward)?;
     if !is_read || capacity < reading.peak {
         let peak = Some(reading.peak).filter(|it| capacity < *it);
-        return Err(TrialError::OutOfMemory(Attempt { peak, ..Attempt::new(shape, resident) }));
+        return Err(TrialError::OutOfMemory(Attempt { peak, page: reading.page, ..Attempt::new(shape, resident) }));
     }
     let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
-    let part = PartReading::of(Observation { shape, resident, peak }, probe.has_exact_peak());
+    let page = (!probe.has_exact_peak()).then_some(reading.page);
+    let part = PartReading::of(Observation { shape, resident, peak }, page);
     Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
 }

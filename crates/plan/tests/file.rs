@@ -5,7 +5,7 @@ use std::fs;
 
 use plimsoll_plan::{Fingerprint, Fit, FleetPlan, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
 use plimsoll_predict::{Booked, Correction, Phase, Source};
-use plimsoll_types::{Bytes, Fraction, Prediction, Recompute, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, Prediction, Recompute, StepShape};
 
 fn fingerprint() -> Fingerprint {
     Fingerprint {
@@ -251,6 +251,22 @@ fn a_plan_that_trains_and_cannot_validate_says_so_where_nothing_would_refuse() {
     plan(cells.clone()).under(Bytes::mib(106), Fraction::try_new(0.9).unwrap()).check().unwrap();
     let paged = cells.into_iter().map(|it| PlannedCell { page: Bytes::mib(2), ..it }).collect();
     plan(paged).check().unwrap();
+}
+
+#[test]
+fn a_plan_holds_every_outermost_extent_of_a_validation_against_the_budget() {
+    let validation = |batch, edges: [u32; 2], mib| PlannedCell {
+        phase: Phase::Infer,
+        extent: Extent::try_new(&edges).unwrap(),
+        page: Bytes::ZERO,
+        ..cell(batch, mib)
+    };
+    // Many positions and little memory, fewer and more, and one that both cover.
+    let cells = vec![cell(1, 40), validation(1, [8, 8], 50), validation(2, [8, 8], 95), validation(1, [2, 8], 20)];
+    plan(cells.clone()).check().unwrap();
+    let long = validation(1, [2, 24], 92);
+    let error = plan(cells.into_iter().chain([long]).collect()).check().unwrap_err();
+    assert!(matches!(error, PlanError::ValidationDoesNotFit { shape, .. } if shape.edges() == [2, 24]), "{error}");
 }
 
 #[test]

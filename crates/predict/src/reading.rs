@@ -12,8 +12,13 @@ use serde::{Deserialize, Serialize};
 pub enum Peak {
     /// Of the bytes in use, exact since the part began: a tracking allocator.
     Exact(Bytes),
-    /// Of the bytes that an allocator reserves in pages, the part's own.
-    Reserved(Bytes),
+    /// Of the bytes that an allocator reserves in pages of some size, the part's own.
+    Reserved {
+        /// What is reserved.
+        bytes: Bytes,
+        /// The size of the largest pages.
+        page: Bytes,
+    },
 }
 
 /// What was read of one part of a step.
@@ -44,9 +49,12 @@ pub struct Violation {
 
 impl PartReading {
     /// Says what was read of a part: of the bytes in use, where the device tells exact peaks, or else of what its allocator
-    /// reserves in pages.
-    pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool) -> Self {
-        let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved(peak) };
+    /// reserves in pages of a size.
+    pub const fn of(Observation { shape, resident, peak }: Observation, page: Option<Bytes>) -> Self {
+        let peak = match page {
+            None => Peak::Exact(peak),
+            Some(page) => Peak::Reserved { bytes: peak, page },
+        };
         Self { shape, before: resident, peak, nodes: 0 }
     }
 
@@ -65,7 +73,7 @@ impl PartReading {
 /// A reading of the bytes in use.
 impl From<Observation> for PartReading {
     fn from(read: Observation) -> Self {
-        Self::of(read, true)
+        Self::of(read, None)
     }
 }
 
@@ -73,7 +81,15 @@ impl Peak {
     /// Returns the size, whatever it is of.
     pub const fn bytes(self) -> Bytes {
         match self {
-            Self::Exact(bytes) | Self::Reserved(bytes) => bytes,
+            Self::Exact(bytes) | Self::Reserved { bytes, .. } => bytes,
+        }
+    }
+
+    /// Returns the size of the pages that it is one of, or zero where there are none.
+    pub const fn page(self) -> Bytes {
+        match self {
+            Self::Exact(_) => Bytes::ZERO,
+            Self::Reserved { page, .. } => page,
         }
     }
 }
@@ -87,7 +103,8 @@ mod tests {
         let shape = StepShape::new(2, 64);
         let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
         let part = |peak| PartReading { shape, before: Bytes(3), peak, nodes: 0 };
-        assert_eq!(PartReading::of(read, true), part(Peak::Exact(Bytes(5))));
-        assert_eq!(PartReading::of(read, false), part(Peak::Reserved(Bytes(5))));
+        assert_eq!(PartReading::of(read, None), part(Peak::Exact(Bytes(5))));
+        let (bytes, page) = (Bytes(5), Bytes(2));
+        assert_eq!(PartReading::of(read, Some(page)), part(Peak::Reserved { bytes, page }));
     }
 }

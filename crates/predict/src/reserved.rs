@@ -28,8 +28,10 @@ const MEMO_MARGIN: f64 = 0.02;
 /// [`Certificate`](crate::Certificate) is for bytes in use, plus 3 % was violated by 11 to 22 % of unseen shapes in three
 /// of four simulated workloads), so that the answer comes from the first of these that has one:
 ///
-/// 1. **Memo**: the shape has run lately. `upper = most reserved · (1 + max { 2 %, margin of the Ratchet })`, and more by
-///    what is resident beyond what those steps began with, such as the state that the first step of an optimizer makes.
+/// 1. **Memo**: the shape has run lately. `upper = most reserved · (1 + max { 2 %, margin of the Ratchet }) + page`, and more
+///    by what is resident beyond what those steps began with, such as the state that the first step of an optimizer makes.
+///    The `page` is the largest that was read of late, of whatever shape: pages never become smaller, and how what is in use
+///    lies in them depends on what lay there before, so that a shape takes one more or less from step to step.
 /// 2. **Dry run**: the shape was planned ([`Reserved::plan`]). `upper = (planned + correction) · lift`.
 /// 3. **Dry run** of the shape that covers this one and was planned with the least: as for 2.
 /// 4. **Certificate**: `upper = (rho · U · 1.01 + P / 2) · lift`, where `U` bounds the peak in use, `rho` is the largest
@@ -63,11 +65,11 @@ const MEMO_MARGIN: f64 = 0.02;
 /// # A violation
 ///
 /// A reading above its upper bound, whichever source gave it, shows that the key's steps have changed.
-/// By the factor that was lacking, every memo, every plan, the correction and the certificate are raised at once, before
-/// the reading itself is learnt.
-/// If the reading was `r` times its memo, no later reading of at most `r` times its own memo is above its bound, for 446
-/// observations at least and until its own readings lower that memo: the memos have grown `r / (1 + margin)`-fold, and
-/// the [`Ratchet`] keeps the margin.
+/// By the factor that was lacking, every memo and the page, every plan, the correction and the certificate are raised at
+/// once, before the reading itself is learnt.
+/// If the reading was `r` times its bound, no later reading of at most `r` times what its own bound was is above it, for 446
+/// observations at least and until its own readings lower that memo, or smaller pages were read for 48: the memos have grown
+/// `r`-fold, and the [`Ratchet`] keeps the margin.
 ///
 /// # A need falls
 ///
@@ -88,6 +90,8 @@ const MEMO_MARGIN: f64 = 0.02;
 #[serde(from = "State", into = "State")]
 pub struct Reserved {
     memos: Memos,
+    /// The size of pages.
+    page: Recent,
     planned: BTreeMap<StepShape, Bytes>,
     correction: Bytes,
     noise: Ratchet,
@@ -112,21 +116,24 @@ impl Reserved {
     pub fn observe(&mut self, observation: ReservedObservation) -> Result<ReservedResidual, PredictError> {
         observation.check()?;
         self.packing.check(observation.shape)?;
-        let ReservedObservation { shape, reserved, resident, .. } = observation;
+        let ReservedObservation { shape, reserved, resident, page, .. } = observation;
         let predicted = self.predict(shape, resident);
         let widened = predicted.filter(|it| it.upper < reserved).map(|it| reserved.share_of(it.upper));
         if let Some(factor) = widened {
             self.n_violations += 1;
             self.memos.widen(factor);
+            self.page.widen(factor);
         }
         if let Some(memo) = self.memos.most(shape) {
             // What was widened for lies at its bound, on either side of it by rounding; it counts as just above.
             let at_bound = widened.map(|_| self.memo_margin() * (1.0 + 1e-6));
-            self.noise.observe(at_bound.unwrap_or(reserved.share_of(memo) - 1.0));
+            let beyond_page = reserved.saturating_sub(Bytes(self.page.most()));
+            self.noise.observe(at_bound.unwrap_or(beyond_page.share_of(memo) - 1.0));
         }
         self.lift(shape, resident, reserved, widened.unwrap_or(1.0));
         self.packing.observe(observation)?;
         self.remember(shape, resident, reserved);
+        self.page.push(page.0, MEMORY);
         Ok(ReservedResidual { predicted, widened })
     }
 
@@ -135,12 +142,12 @@ impl Reserved {
         &mut self,
         shape: StepShape,
         resident: Bytes,
-        reserved: Bytes,
+        (reserved, page): (Bytes, Bytes),
     ) -> Result<bool, PredictError> {
         // What is in use lies in what is reserved, and one allocation takes at most what the step does.
         let largest = reserved.saturating_sub(resident).max(Bytes(1));
         let in_use = Some(reserved).filter(|it| resident < *it);
-        let residual = self.observe(ReservedObservation { shape, reserved, resident, in_use, largest })?;
+        let residual = self.observe(ReservedObservation { shape, reserved, resident, in_use, page, largest })?;
         Ok(residual.widened.is_some())
     }
 
@@ -178,7 +185,7 @@ impl Reserved {
 
     fn remembered(&self, shape: StepShape, resident: Bytes) -> Option<ReservedPrediction> {
         let expected = self.memos.need(shape, resident)?;
-        let upper = times(expected, 1.0 + self.memo_margin());
+        let upper = times(expected, 1.0 + self.memo_margin()).saturating_add(Bytes(self.page.most()));
         Some(ReservedPrediction { expected, upper, source: Source::Memo })
     }
 
@@ -243,6 +250,8 @@ fn times(size: Bytes, factor: f64) -> Bytes {
 #[serde(deny_unknown_fields)]
 struct State {
     memos: Memos,
+    #[serde(default)]
+    page: Recent,
     planned: Vec<(StepShape, Bytes)>,
     correction: Bytes,
     noise: Ratchet,
@@ -253,14 +262,14 @@ struct State {
 
 impl From<Reserved> for State {
     fn from(reserved: Reserved) -> Self {
-        let Reserved { memos, planned, correction, noise, lift, packing, n_violations } = reserved;
-        Self { memos, planned: planned.into_iter().collect(), correction, noise, lift, packing, n_violations }
+        let Reserved { memos, page, planned, correction, noise, lift, packing, n_violations } = reserved;
+        Self { memos, page, planned: planned.into_iter().collect(), correction, noise, lift, packing, n_violations }
     }
 }
 
 impl From<State> for Reserved {
     fn from(state: State) -> Self {
-        let State { memos, planned, correction, noise, lift, packing, n_violations } = state;
-        Self { memos, planned: planned.into_iter().collect(), correction, noise, lift, packing, n_violations }
+        let State { memos, page, planned, correction, noise, lift, packing, n_violations } = state;
+        Self { memos, page, planned: planned.into_iter().collect(), correction, noise, lift, packing, n_violations }
     }
 }

@@ -100,7 +100,7 @@ mod tests {
         }
 
         fn read(&self) -> Result<MemoryReading, ProbeError> {
-            Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(3) })
+            Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(3), page: Bytes::mib(2) })
         }
 
         fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -71,7 +71,7 @@ impl Compartment {
         let Tally { own, own_peak, beside, .. } = self.tally();
         let in_use = bytes(own.load(SeqCst) + beside.most());
         let peak = bytes(own_peak.load(SeqCst) + beside.most()).max(in_use);
-        MemoryReading { in_use, reserved: in_use, peak }
+        MemoryReading { in_use, reserved: in_use, peak, page: Bytes::ZERO }
     }
 
     /// Starts a new peak at what it holds now.

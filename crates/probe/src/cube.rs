@@ -153,6 +153,11 @@ fn start(kind: DeviceKind, device: &Device) -> Result<Client, ProbeError> {
     })
 }
 
+/// Returns the size of pages that [`Probe::page`] tells.
+fn page(report: &MemoryReport) -> Bytes {
+    report::largest_page(report).max(SMALLEST_PAGE)
+}
+
 fn unavailable(kind: DeviceKind, error: DeviceUnavailable) -> ProbeError {
     let device = kind.to_string();
     match error {
@@ -167,9 +172,10 @@ impl Probe for CubeProbe {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        let usage = self.report().usage();
+        let report = self.report();
+        let (usage, page) = (report.usage(), page(&report));
         let [in_use, reserved] = [usage.bytes_in_use, usage.bytes_reserved].map(Bytes);
-        Ok(MemoryReading { in_use, reserved, peak: reserved })
+        Ok(MemoryReading { in_use, reserved, peak: reserved, page })
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {
@@ -192,7 +198,7 @@ impl Probe for CubeProbe {
     ///
     /// The size grows with the largest tensor so far, and never falls.
     fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(report::largest_page(&self.report()).max(SMALLEST_PAGE))
+        Ok(page(&self.report()))
     }
 
     /// Returns the allocator's largest page: a quarter of the card on CUDA, the largest buffer on Vulkan.

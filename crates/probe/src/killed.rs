@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ProbeError;
 use crate::cgroup;
 use crate::reread::read_if_there;
 
 /// Counts of processes that the kernel killed because memory ran out; two readings say whether it happened between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OomKills {
     /// In the control groups of this process; `None` where they do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
     /// On the whole machine; `None` where the kernel does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u64>,
 }
 

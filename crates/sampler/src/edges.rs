@@ -35,48 +35,30 @@ pub fn edges(lengths: &[u32], k: u32, multiple: u32) -> Result<Edges, EdgesError
     if k == 0 {
         return Err(EdgesError::BelowOne("k"));
     }
-    let lengths = Lengths::try_new(lengths, multiple)?;
-    let mut partition = lengths.partition();
+    let rounded = rounded(lengths.iter().copied(), multiple)?;
+    let sum: u64 = lengths.iter().copied().map(u64::from).sum();
+    let mut partition = Partition::new(&counted(rounded));
     while partition.n_groups() < k as usize && partition.refine() {}
-    Ok(lengths.edges(&partition))
+    let padding = (partition.cost() - sum) as f64 / sum as f64;
+    Ok(Edges { edges: partition.edges(), padding })
 }
 
-/// How many samples there are of each rounded length.
-struct Lengths {
-    /// Rounded lengths, smallest first, and how many samples have one.
-    counts: Vec<(u32, u64)>,
-    /// Sum of the lengths.
-    sum: u64,
+/// Rounds lengths up to multiples; there is at least one.
+fn rounded(lengths: impl Iterator<Item = u32>, multiple: u32) -> Result<Vec<u32>, EdgesError> {
+    if multiple == 0 {
+        return Err(EdgesError::BelowOne("multiple"));
+    }
+    let round = |(index, length): (usize, u32)| match length.checked_next_multiple_of(multiple) {
+        Some(0) => Err(EdgesError::ZeroLength { index }),
+        Some(edge) => Ok(edge),
+        None => Err(EdgesError::TooLong { length, multiple }),
+    };
+    let rounded: Vec<u32> = lengths.enumerate().map(round).collect::<Result<_, _>>()?;
+    if rounded.is_empty() { Err(EdgesError::NoLength) } else { Ok(rounded) }
 }
 
-impl Lengths {
-    fn try_new(lengths: &[u32], multiple: u32) -> Result<Self, EdgesError> {
-        if multiple == 0 {
-            return Err(EdgesError::BelowOne("multiple"));
-        }
-        let mut rounded = Vec::with_capacity(lengths.len());
-        for (index, length) in lengths.iter().copied().enumerate() {
-            let edge = length.checked_next_multiple_of(multiple);
-            match edge {
-                Some(0) => return Err(EdgesError::ZeroLength { index }),
-                Some(edge) => rounded.push(edge),
-                None => return Err(EdgesError::TooLong { length, multiple }),
-            }
-        }
-        rounded.sort_unstable();
-        let counts: Vec<_> = rounded.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect();
-        if counts.is_empty() {
-            return Err(EdgesError::NoLength);
-        }
-        Ok(Self { counts, sum: lengths.iter().copied().map(u64::from).sum() })
-    }
-
-    fn partition(&self) -> Partition {
-        Partition::new(&self.counts)
-    }
-
-    fn edges(&self, partition: &Partition) -> Edges {
-        let padding = (partition.cost() - self.sum) as f64 / self.sum as f64;
-        Edges { edges: partition.edges(), padding }
-    }
+/// Each of the values once, smallest first, and how often it is there.
+fn counted<T: Copy + Ord>(mut values: Vec<T>) -> Vec<(T, u64)> {
+    values.sort_unstable();
+    values.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u64)).collect()
 }

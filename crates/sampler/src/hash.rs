@@ -14,6 +14,7 @@ pub(crate) enum Use {
     Weights = 7,
     Rows = 8,
     Stream = 9,
+    Sources = 10,
 }
 
 /// Returns 64 well-mixed bits that depend on every argument.

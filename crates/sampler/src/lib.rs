@@ -16,7 +16,7 @@
 //! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
 //! boundaries, positions and masks, a [`PackRule`] says how many go through the model together, and [`PackSteps`] divides
 //! them into optimizer steps; [`PackStream`] and [`PackStreamSteps`] do so for a stream.
-//! A [`StreamMix`] says which of several sources a stream takes its next sample from, and [`Groups`] of samples stay
+//! A [`StreamMix`] says which of several sources a stream takes its next sample from, [`MixCursor`] which sample, and [`Groups`] of samples stay
 //! together.
 //! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work
 //! of unequal cost.
@@ -118,11 +118,11 @@ pub use pack::{
 pub use permutation::Permutation;
 pub use plan::{
     Admit, AdmitCounts, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, GroupRule,
-    Groups, Lattice, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch, PaddedBudget, Pending,
-    PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, SourceEnd, StepBatch, StepPlanner,
-    StepPosition, StepSize, StreamBatch, StreamLimits, StreamMix, StreamPlanner, StreamPosition, StreamSample,
-    StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed, mates_kept, mixed_stream,
-    rank_correlation, task_entropy_ratio, temperature_shares,
+    Groups, Lattice, MixCursor, MixDraw, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch,
+    PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, SourceEnd,
+    StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamMix, StreamPlanner,
+    StreamPosition, StreamSample, StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed,
+    mates_kept, mixed_stream, rank_correlation, task_entropy_ratio, temperature_shares,
 };
 /// What sizes and shares are given in.
 pub use plimsoll_types::{Bytes, Fraction};

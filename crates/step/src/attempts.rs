@@ -176,7 +176,8 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         self.accumulator.add(self.model, gradients);
         self.add_losses(&losses, n_units);
         let (peak, group, beside) = (Some(resident.saturating_add(need)), self.n_groups, Some(of_group));
-        self.parts.push(RanPart { part, resident, peak, nodes, group, beside });
+        // Only where peaks are exact do parts run side by side.
+        self.parts.push(RanPart { part, resident, peak, page: Bytes::ZERO, nodes, group, beside });
         if is_last {
             self.n_groups += 1;
             // Adding them takes memory too; what follows has a high-water mark of its own, which is not that of all of these.
@@ -230,12 +231,12 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
                 guarded.read()
             })
         });
-        let Some(MemoryReading { peak, .. }) = read.and_then(Option::transpose)? else {
+        let Some(MemoryReading { peak, page, .. }) = read.and_then(Option::transpose)? else {
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
         };
         if self.request.budget.capacity < peak {
             // Pages that an earlier, larger part reserved say nothing of this one.
-            let attempt = Attempt { peak: self.guarded.pages.shows(shape).then_some(peak), ..attempt };
+            let attempt = Attempt { peak: self.guarded.pages.shows(shape).then_some(peak), page, ..attempt };
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
         }
         if !self.probe_time(|guarded| guarded.fits_elsewhere(made_nodes))? {
@@ -251,7 +252,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             *probe_time += start.elapsed();
             reading
         });
-        let Some(MemoryReading { in_use, peak, .. }) = added.and_then(Option::transpose)? else {
+        let Some(MemoryReading { in_use, peak, page, .. }) = added.and_then(Option::transpose)? else {
             // Nobody knows what is in the sum now.
             return Ok(Happened::SumFailed);
         };
@@ -261,7 +262,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         let peak = self.guarded.pages.read_of(shape, peak);
         let (part, nodes) = (part.clone(), attempt.nodes);
-        self.parts.push(RanPart { part, resident, peak, nodes, group, beside: among });
+        self.parts.push(RanPart { part, resident, peak, page, nodes, group, beside: among });
         self.n_groups += 1;
         Ok(Happened::Ran)
     }

@@ -183,8 +183,8 @@ impl Elsewhere {
         self.probe.announce(shape);
         self.probe.reset_peak()?;
         self.in_use = self.probe.read()?.in_use;
-        let part = part.clone();
-        self.window = Some(RanPart { part, resident: self.in_use, peak: None, nodes: 0, group, beside });
+        let (part, resident, page) = (part.clone(), self.in_use, Bytes::ZERO);
+        self.window = Some(RanPart { part, resident, peak: None, page, nodes: 0, group, beside });
         Ok(())
     }
 
@@ -192,24 +192,24 @@ impl Elsewhere {
     /// needed is noted.
     pub(crate) fn fits(&mut self, nodes: u64) -> Result<bool, ProbeError> {
         self.window.iter_mut().for_each(|it| it.nodes = nodes);
-        let peak = self.probe.read()?.peak;
+        let MemoryReading { peak, page, .. } = self.probe.read()?;
         if peak <= self.budget.capacity {
             return Ok(true);
         }
         if let Some(RanPart { part, resident, nodes, .. }) = self.window.take() {
             // Pages that an earlier, larger part reserved say nothing of this one.
             self.lacked = self.pages.shows(part.shape()).then_some(peak);
-            self.failures.push(Attempt { peak: self.lacked, nodes, ..Attempt::new(part.shape(), resident) });
+            self.failures.push(Attempt { peak: self.lacked, page, nodes, ..Attempt::new(part.shape(), resident) });
         }
         Ok(false)
     }
 
     /// Ends the part under way, whose gradients are added.
     pub(crate) fn close_window(&mut self) -> Result<(), ProbeError> {
-        let MemoryReading { in_use, peak, .. } = self.probe.read()?;
+        let MemoryReading { in_use, peak, page, .. } = self.probe.read()?;
         (self.in_use, self.peak) = (in_use, self.peak.max(peak));
         if let Some(mut ran) = self.window.take() {
-            ran.peak = self.pages.read_of(ran.part.shape(), peak);
+            (ran.peak, ran.page) = (self.pages.read_of(ran.part.shape(), peak), page);
             self.parts.push(ran);
         }
         Ok(())

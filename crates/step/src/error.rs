@@ -134,7 +134,7 @@ pub enum StepError {
 fn does(standing: Readiness) -> String {
     match standing {
         Readiness::Ready => "is ready".to_owned(),
-        Readiness::LeavesOut { edge } => format!("cannot hold a sample padded to {edge}"),
+        Readiness::LeavesOut { extent } => format!("cannot hold a sample padded to {extent}"),
         Readiness::GoesBack => "has lost its weights, and goes back to the last checkpoint".to_owned(),
     }
 }

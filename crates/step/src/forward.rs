@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 use plimsoll_guard::{Ahead, Failure, Guard, Happened, Now};
-use plimsoll_predict::Phase;
+use plimsoll_predict::{PartReading, Phase};
 use plimsoll_probe::{Probe, note_work};
 use plimsoll_types::{Budget, Bytes, Extent, MemoryReading, Observation, StepShape};
 
@@ -42,7 +42,7 @@ pub trait Pass {
     /// # Errors
     ///
     /// What ends the passes.
-    fn learn(&mut self, observation: Observation, kept: Bytes) -> Result<(), StepError>;
+    fn learn(&mut self, read: PartReading, kept: Bytes) -> Result<(), StepError>;
 }
 
 impl<'a> ForwardPasses<'a> {
@@ -120,12 +120,13 @@ impl<'a> ForwardPasses<'a> {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done?,
         }
-        let MemoryReading { peak, in_use, .. } = self.probe.read()?;
+        let MemoryReading { peak, in_use, page, .. } = self.probe.read()?;
         if self.heeds {
             // One that needed nothing above what was resident teaches nothing.
             if resident < peak && self.pages.shows(shape) {
-                let observation = Observation { shape, resident, peak };
-                pass.learn(observation, in_use.saturating_sub(resident))?;
+                let page = (!self.pages.are_exact()).then_some(page);
+                let read = PartReading::of(Observation { shape, resident, peak }, page);
+                pass.learn(read, in_use.saturating_sub(resident))?;
             }
             if budget.capacity < peak {
                 return self.failed(Some(peak));

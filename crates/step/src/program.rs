@@ -144,10 +144,11 @@ impl ProgramNeeds {
     ///
     /// What was refused and ran after a cleanup says nothing of its size.
     pub fn learn_failures(&mut self, failures: &[Attempt], ran: &[RanPart]) {
-        for Attempt { shape, resident, peak, nodes, .. } in failures.iter().copied() {
+        for Attempt { shape, resident, peak, page, nodes, .. } in failures.iter().copied() {
             match peak {
                 Some(peak) => {
-                    let read = PartReading::of(Observation { shape, resident, peak }, self.has_exact_peaks);
+                    let page = (!self.has_exact_peaks).then_some(page);
+                    let read = PartReading::of(Observation { shape, resident, peak }, page);
                     self.observe(&[read.with_nodes(nodes)], Bytes::ZERO);
                 }
                 None if ran.iter().any(|it| it.part.shape().covers(shape)) => {}
@@ -240,7 +241,8 @@ mod tests {
 
     fn ran(shape: StepShape) -> RanPart {
         let part = StepPart { samples: 0..shape.samples as usize, extent: shape.extent() };
-        RanPart { part, resident: Bytes::ZERO, peak: Some(Bytes::mib(1)), nodes: 0, group: 0, beside: None }
+        let (resident, peak, page) = (Bytes::ZERO, Some(Bytes::mib(1)), Bytes::ZERO);
+        RanPart { part, resident, peak, page, nodes: 0, group: 0, beside: None }
     }
 
     #[test]

@@ -82,6 +82,8 @@ pub struct RanPart {
     pub resident: Bytes,
     /// Its high-water mark, where that is known to be its own.
     pub peak: Option<Bytes>,
+    /// The size of the pages in which that was reserved; zero where peaks are exact.
+    pub page: Bytes,
     /// The nodes of its graph; zero where that is small, and where peaks are not exact.
     pub nodes: u64,
     /// Counts the groups of parts in a step; those of one group ran side by side.
@@ -107,7 +109,7 @@ impl RanPart {
     /// in use, and not merely of what is reserved.
     pub fn reading(&self, is_exact: bool) -> Option<PartReading> {
         let read = Observation { shape: self.part.shape(), resident: self.resident, peak: self.peak? };
-        Some(PartReading::of(read, is_exact).with_nodes(self.nodes))
+        Some(PartReading::of(read, (!is_exact).then_some(self.page)).with_nodes(self.nodes))
     }
 }
 

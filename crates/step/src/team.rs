@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use plimsoll_fleet::{Alone, Fleet};
 
 use crate::error::StepError;
-use crate::readiness::Readiness;
+use crate::readiness::{Readiness, TOLD};
 
 /// Numbers before those that each rank tells of its own: the step, and its standing.
-const HEAD: usize = 3;
+const HEAD: usize = 1 + TOLD;
 
 /// The ranks that train one model, as one of them sees the others.
 ///
@@ -139,6 +139,7 @@ mod tests {
     use std::thread;
 
     use plimsoll_fleet::InProcess;
+    use plimsoll_types::Extent;
 
     use super::*;
 
@@ -165,19 +166,30 @@ mod tests {
         }
     }
 
+    fn pair(edges: [u32; 2]) -> Extent {
+        Extent::try_new(&edges).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     #[test]
     fn all_hear_of_the_one_that_stands_worst() {
-        let standings = [(Readiness::LeavesOut { edge: 64 }, 4), (Readiness::Ready, 4), (Readiness::GoesBack, 4)];
+        let standings =
+            [(Readiness::LeavesOut { extent: 64.into() }, 4), (Readiness::Ready, 4), (Readiness::GoesBack, 4)];
         for heard in meet(&standings) {
             assert!(matches!(heard, Err(StepError::Apart { rank: 2, standing: Readiness::GoesBack })), "{heard:?}");
         }
-        let shorter = [Readiness::LeavesOut { edge: 64 }, Readiness::LeavesOut { edge: 32 }].map(|it| (it, 4));
+        let smaller = [Readiness::LeavesOut { extent: pair([4, 8]) }, Readiness::LeavesOut { extent: pair([1, 24]) }];
+        for heard in meet(&smaller.map(|it| (it, 4))) {
+            let standing = smaller[1];
+            assert!(matches!(heard, Err(StepError::Apart { rank: 1, standing: it }) if it == standing), "{heard:?}");
+        }
+        let shorter =
+            [Readiness::LeavesOut { extent: 64.into() }, Readiness::LeavesOut { extent: 32.into() }].map(|it| (it, 4));
         for heard in meet(&shorter) {
-            let standing = Readiness::LeavesOut { edge: 32 };
+            let standing = Readiness::LeavesOut { extent: 32.into() };
             assert!(matches!(heard, Err(StepError::Apart { rank: 1, standing: it }) if it == standing), "{heard:?}");
         }
         for heard in meet(&standings[..2]) {
-            let standing = Readiness::LeavesOut { edge: 64 };
+            let standing = Readiness::LeavesOut { extent: 64.into() };
             assert!(matches!(heard, Err(StepError::Apart { rank: 0, standing: it }) if it == standing), "{heard:?}");
         }
     }

@@ -253,6 +253,7 @@ fn what_the_optimizer_takes_belongs_to_the_last_part_of_a_group() {
         part: StepPart { samples: 0..1, extent: 1.into() },
         resident: Bytes(10),
         peak: Some(Bytes(30)),
+        page: Bytes::ZERO,
         nodes: 0,
         group: 0,
         beside,

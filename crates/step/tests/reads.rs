@@ -27,7 +27,7 @@ impl Probe for Card {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(2) })
+        Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(2), page: Bytes::ZERO })
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

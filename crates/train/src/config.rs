@@ -48,8 +48,8 @@ pub struct FitConfig {
     pub tasks: BalanceConfig,
     /// What steps are filled with.
     pub loader: LoaderConfig,
-    /// What is known to be too long before the first step.
-    pub longest: LongestEdges,
+    /// What is known to be too large before the first step.
+    pub too_large: KnownTooLarge,
     /// Steps between two validations; the last step is always followed by one.
     pub validate_every: u64,
     /// The part of a run that validations may take, from 0 to 1: a part of a large validation set is measured where all of
@@ -145,7 +145,7 @@ impl FitConfig {
             },
             tasks: BalanceConfig::default(),
             loader,
-            longest: LongestEdges::default(),
+            too_large: KnownTooLarge::default(),
             validate_every: every,
             validation_share: Fraction::ONE,
             patience: None,
@@ -155,13 +155,13 @@ impl FitConfig {
     }
 }
 
-/// The longest edges of which one sample alone is certain to fit, where some are not.
+/// What is too large for one of it alone to be certain to fit.
 ///
-/// What is longer is left out, and tried when there is more memory than at the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LongestEdges {
-    /// Of samples to train on.
-    pub train: Option<u32>,
-    /// Of items of a validation: of one that is longer the job hears that it does not fit.
+/// It is left out, and tried when there is more memory than at the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownTooLarge {
+    /// Samples to train on that are padded to one of these extents, or to more along each axis.
+    pub train: Vec<Extent>,
+    /// Items of a validation that are longer than this edge: of one of these the job hears that it does not fit.
     pub validation: Option<u32>,
 }

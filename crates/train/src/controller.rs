@@ -6,8 +6,8 @@ use plimsoll_predict::{
     Key, Keys, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, Violation,
 };
 use plimsoll_types::{
-    Bytes, Decision, Event, Extent, Features, MicroBatch, Observation, Prediction, Recompute, StepDone, StepFailed,
-    StepShape, part_size, share_of_replica,
+    Attempt, Bytes, Decision, Event, Extent, Features, MicroBatch, Observation, Prediction, Recompute, StepDone,
+    StepFailed, StepShape, part_size, share_of_replica,
 };
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +142,8 @@ impl Controller {
                 if self.resident == Bytes::ZERO {
                     self.resident = attempt.resident;
                 }
-                let part = attempt.peak.map(|peak| self.part(attempt.shape, attempt.resident, peak, attempt.nodes));
+                let Attempt { shape, resident, peak, page, nodes, .. } = *attempt;
+                let part = peak.map(|peak| self.part(Observation { shape, resident, peak }, page, nodes));
                 self.predictor.observe_step(part.as_slice(), Bytes::ZERO)
             }
             Event::GradientCheckpointing(switched) => {
@@ -168,20 +169,20 @@ impl Controller {
                 let of_shape = || done.micro_batches.iter().filter(|it| it.shape() == shape);
                 let resident = of_shape().filter_map(|it| it.resident).max().unwrap_or(done.resident);
                 let nodes = of_shape().map(|it| it.nodes).max().unwrap_or_default();
-                self.part(shape, resident, done.peak, nodes)
+                self.part(Observation { shape, resident, peak: done.peak }, done.page, nodes)
             };
             return done.largest_shape().map(part).into_iter().collect();
         }
         let part = |it: &MicroBatch| {
             let resident = it.resident.unwrap_or(done.resident);
-            Some(self.part(it.shape(), resident, it.peak?, it.nodes))
+            Some(self.part(Observation { shape: it.shape(), resident, peak: it.peak? }, done.page, it.nodes))
         };
         done.micro_batches.iter().filter_map(part).collect()
     }
 
-    fn part(&self, shape: StepShape, resident: Bytes, peak: Bytes, nodes: u64) -> (Key, PartReading) {
-        let read = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks);
-        (self.keys.key(Phase::Train, shape), read.with_nodes(nodes))
+    fn part(&self, read: Observation, page: Bytes, nodes: u64) -> (Key, PartReading) {
+        let page = (!self.exact_peaks).then_some(page);
+        (self.keys.key(Phase::Train, read.shape), PartReading::of(read, page).with_nodes(nodes))
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.
@@ -239,9 +240,9 @@ impl Controller {
     /// # Errors
     ///
     /// As [`Self::learn`].
-    pub fn learn_inference(&mut self, read: Observation, kept: Bytes) -> Result<Option<Violation>, PredictError> {
-        let part = (self.keys.key(Phase::Infer, read.shape), PartReading::of(read, self.exact_peaks));
-        Ok(self.predictor.observe_step(&[part], kept)?.pop())
+    pub fn learn_inference(&mut self, read: PartReading, kept: Bytes) -> Result<Option<Violation>, PredictError> {
+        let key = self.keys.key(Phase::Infer, read.shape);
+        Ok(self.predictor.observe_step(&[(key, read)], kept)?.pop())
     }
 
     /// Returns between how many replicas the samples are divided that run at once, where samples are cut and their number is

@@ -88,10 +88,14 @@ pub fn compute_alone() {
     drop(rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
 }
 
-/// Returns how many threads may compute at once: as many as the process may use cores, or as `RAYON_NUM_THREADS` says.
+/// Returns how many threads this process was told to compute on, by `RAYON_NUM_THREADS`.
+pub fn told_threads() -> Option<usize> {
+    std::env::var("RAYON_NUM_THREADS").ok().and_then(|it| it.parse().ok()).filter(|n| 0 < *n)
+}
+
+/// Returns how many threads may compute at once: as many as the process may use cores, or as it was [told](told_threads).
 pub fn n_cores() -> usize {
-    let set = std::env::var("RAYON_NUM_THREADS").ok().and_then(|it| it.parse().ok()).filter(|n| 0 < *n);
-    set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    told_threads().unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Returns the replicas of this process, with what they keep for matrix products; starts them where there are not as many.

@@ -122,3 +122,8 @@ impl From<SampleIndex<3>> for Index {
 pub(crate) fn extent<const AXES: usize>(lengths: [u32; AXES]) -> Extent {
     Extent::try_new(&lengths).unwrap_or_else(|error| unreachable!("the sampler refuses such lengths: {error}"))
 }
+
+/// Returns an extent as lengths along so many axes; `None` where it has another number of them.
+pub(crate) fn lengths<const AXES: usize>(extent: Extent) -> Option<[u32; AXES]> {
+    extent.edges().try_into().ok()
+}

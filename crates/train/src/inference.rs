@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use plimsoll_guard::GuardError;
-use plimsoll_predict::Violation;
+use plimsoll_predict::{PartReading, Violation};
 use plimsoll_step::{ForwardPasses, Pass, StepError};
-use plimsoll_types::{Budget, Bytes, Extent, ItemsMeasured, Observation, StepShape};
+use plimsoll_types::{Budget, Bytes, Extent, ItemsMeasured, StepShape};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
@@ -248,8 +248,8 @@ impl Pass for Batch<'_> {
     }
 
     /// What a loader takes for good meanwhile is none of a batch's need.
-    fn learn(&mut self, observation: Observation, kept: Bytes) -> Result<(), StepError> {
-        let learnt = self.controller.learn_inference(observation, kept);
+    fn learn(&mut self, read: PartReading, kept: Bytes) -> Result<(), StepError> {
+        let learnt = self.controller.learn_inference(read, kept);
         self.violations.extend(learnt.map_err(|it| StepError::Device(it.to_string()))?);
         Ok(())
     }

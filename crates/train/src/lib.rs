@@ -94,6 +94,7 @@ mod run_dir;
 mod signal;
 mod source;
 mod stopwatch;
+mod too_large;
 mod trial;
 mod validation;
 mod workers;
@@ -108,12 +109,12 @@ pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepP
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
 pub use batches::{BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
-pub use config::{FitConfig, LongestEdges};
+pub use config::{FitConfig, KnownTooLarge};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};
 pub use device::{
     DeviceMissing, MEASURED, beside_tensors, compute_alone, computes_in, describe, device_kind, has_autotune,
     has_exact_peaks, has_fusion, n_cores, open_device, platform, program_keys, program_needs, replicas, sent,
-    small_batch_regime, survives, uploaded, warm_up,
+    small_batch_regime, survives, told_threads, uploaded, warm_up,
 };
 pub use error::{Misfit, TrainError};
 pub use find::{FindRequest, find_batch_size, find_inference_batch};
@@ -125,8 +126,8 @@ pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
-    BadSample, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, PackedPosition, StepSamples, StepUnit,
-    StreamedPosition, USUAL_BUFFERS, Wanted,
+    BadSample, CursorPosition, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, PackedPosition,
+    StepSamples, StepUnit, StreamedPosition, USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::JobOptimizer;
 pub use planning::{
@@ -134,15 +135,15 @@ pub use planning::{
     tune_ahead,
 };
 pub use rehearsal::BlankJob;
-pub use replay::{Mismatch, Replay, ReplayError, replay, replay_incident};
+pub use replay::{Mismatch, Replay, ReplayError, Replaying, replay, replay_incident};
 pub use resume::{Change, Kept};
 pub use run::{Death, Unfit};
 pub use run_dir::{
-    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, RANKS, RunDir, RunDirError, UNDONE_FILE, Why,
-    folders_of_ranks, log_files, log_tail, read_log, read_log_with,
+    CONFIG_FILE, EVENTS_FILE, Existing, PROCESSES_FILE, Process, REFUSAL_FILE, RunDir, RunDirError, UNDONE_FILE, Why,
+    folders_of_ranks, last_process, log_files, log_tail, read_log, read_log_file, read_log_with,
 };
 pub use signal::StopFlag;
-pub use source::{Draw, Item, Lengths, Part, Source, SourceError};
+pub use source::{Draw, Item, Lengths, NamedSource, Part, Source, SourceError, known_extents};
 pub use stopwatch::{Lap, Overhead, Stopwatch, Waiting, Work};
 pub use trial::Trials;
 pub use validation::{Amount, ValidationState};

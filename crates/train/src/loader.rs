@@ -1,34 +1,39 @@
 //! The samples of the next steps, read and collated ahead of need.
 
 mod config;
+mod cursor;
 mod error;
 mod fill;
 mod order;
 mod packed;
 mod padded;
 mod padding;
+mod position;
 mod stream;
+mod streamed;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{Mixing, StepSize, StreamStats};
-use plimsoll_types::Extent;
+use plimsoll_types::{Extent, SupplyStep};
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
+pub use self::cursor::CursorPosition;
 pub use self::error::LoaderError;
 pub(crate) use self::error::from_sampler;
 pub use self::fill::BadSample;
 pub(crate) use self::fill::twice;
 use self::fill::{Content, Filled, Filling, Task, none_readable};
-pub use self::order::{LoaderPosition, Wanted};
+pub use self::order::Wanted;
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
 pub(crate) use self::padding::planned_padding;
-pub use self::stream::StreamedPosition;
+pub use self::position::{LoaderPosition, StreamedPosition};
 use crate::job::Unit;
 use crate::source::{Draw, Item, Source};
+use crate::too_large::TooLarge;
 use crate::workers::Workers;
 
 /// The samples of one optimizer step, on the host.
@@ -76,8 +81,8 @@ pub struct Loader<S: Source> {
     /// Epochs that ended with such a step.
     ended: Vec<u64>,
     n_samples: u64,
-    /// The longest samples that are not left out, where some are.
-    longest: Option<u32>,
+    /// Which samples are left out because they are too large.
+    too_large: TooLarge,
     /// What a step holds that is whole, where others are left out.
     whole: Option<StepSize>,
     source: Arc<S>,
@@ -122,7 +127,7 @@ impl<S: Source> Loader<S> {
             left_out: Vec::new(),
             ended: Vec::new(),
             n_samples: source.n_samples(),
-            longest: None,
+            too_large: TooLarge::default(),
             whole: config.drop_last.then(|| config.step_size()),
             source: Arc::clone(source),
             bad_sample,
@@ -138,13 +143,13 @@ impl<S: Source> Loader<S> {
         &self.delivered
     }
 
-    /// Leaves samples out from here on that are longer than this: before they are read, where their lengths are known.
+    /// Leaves samples out from here on that are too large: before they are read, where their lengths are known.
     ///
     /// What was planned ahead is planned anew; steps of a stream are collated anew when their turn comes.
-    pub(crate) fn leave_out_longer(&mut self, longest: Option<u32>) -> Result<(), LoaderError> {
-        if self.longest != longest {
-            self.longest = longest;
-            self.order.leave_out_longer(longest);
+    pub(crate) fn leave_out_too_large(&mut self, too_large: TooLarge) -> Result<(), LoaderError> {
+        if self.too_large != too_large {
+            self.order.leave_out_too_large(&too_large);
+            self.too_large = too_large;
             self.order.go_back(&self.delivered)?;
             self.forget_ahead();
         }
@@ -168,7 +173,7 @@ impl<S: Source> Loader<S> {
             match self.queue.front().and_then(|first| self.ready.remove(&first.ticket)) {
                 Some(filled) => {
                     let samples = self.deliver(filled)?;
-                    let samples = self.without_longer(samples)?;
+                    let samples = self.without_too_large(samples)?;
                     if !samples.draw.parts.is_empty() {
                         return Ok(samples);
                     }
@@ -179,21 +184,17 @@ impl<S: Source> Loader<S> {
         }
     }
 
-    /// Collates a delivered step anew without its samples that are too long, which count as left out, where it has any or
+    /// Collates a delivered step anew without its samples that are too large, which count as left out, where it has any or
     /// is padded for them.
-    pub(crate) fn without_longer(
+    pub(crate) fn without_too_large(
         &self,
         samples: StepSamples<S::Buffer>,
     ) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        let longest = self.longest.unwrap_or(u32::MAX);
-        if samples.draw.parts.iter().all(|part| part.extent.edge() <= longest) {
+        if !samples.draw.parts.iter().any(|part| self.too_large.has_cell(part.extent)) {
             return Ok(samples);
         }
         let StepSamples { mut draw, extents, mut skipped, buffer, ends_epoch, ended, .. } = samples;
-        let sized = draw.ids().zip(extents);
-        let ids: Vec<_> = sized.filter(|(_, extent)| longest < extent.edge()).map(|(id, _)| id).collect();
-        draw.leave_out(&ids);
-        draw.cut_edges(longest);
+        let ids = self.take_too_large(&mut draw, &extents);
         skipped.extend(ids);
         let filling = Filling::new(Task { ticket: 0, draw, items: None, buffer });
         let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
@@ -236,6 +237,20 @@ impl<S: Source> Loader<S> {
     /// Returns how the look-ahead buffer did, where the samples are streamed.
     pub fn stream_stats(&self) -> Option<StreamStats> {
         self.order.stream_stats()
+    }
+
+    /// Returns how far ahead samples are read after a step that has waited so long for its own, where they are streamed.
+    pub(crate) fn supply(&self, waited: Duration) -> Option<SupplyStep> {
+        let (buffered_samples, buffered_bytes, buffer_fill) = self.order.buffered()?;
+        let whole = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Some(SupplyStep {
+            workers: whole(self.n_workers),
+            waited_seconds: waited.as_secs_f64(),
+            ready_steps: whole(self.ready.len() + self.workers.n_done()),
+            buffered_samples,
+            buffered_bytes,
+            buffer_fill,
+        })
     }
 
     /// Measures how well an epoch of padded samples mixes with the next, as the sizes of now make them; nothing of a stream, or
@@ -318,24 +333,33 @@ impl<S: Source> Loader<S> {
         }
     }
 
-    /// Leaves samples out of a step that are too long, before they are read or at least before they are collated.
+    /// Leaves samples out of a step that are too large, before they are read or at least before they are collated.
     fn leave_out_of(
         &self,
         draw: &mut Draw,
         items: Option<Vec<S::Item>>,
         skipped: &mut Vec<u64>,
     ) -> Option<Vec<S::Item>> {
-        let Some(longest) = self.longest else { return items };
-        let lengths: Vec<_> = match &items {
-            Some(items) => items.iter().map(|it| Some(it.extent().edge())).collect(),
-            None => draw.ids().map(|id| self.order.extent(id).map(Extent::edge)).collect(),
+        if self.too_large.is_empty() {
+            return items;
+        }
+        let extents: Vec<_> = match &items {
+            Some(items) => items.iter().map(Item::extent).collect(),
+            None => draw.ids().filter_map(|id| self.order.extent(id)).collect(),
         };
-        let is_longer = |length: &Option<u32>| Some(longest) < *length;
-        let ids: Vec<_> = draw.ids().zip(&lengths).filter(|(_, it)| is_longer(it)).map(|(id, _)| id).collect();
+        skipped.extend(self.take_too_large(draw, &extents));
+        let is_left = |(item, extent): (S::Item, &Extent)| (!self.too_large.has(*extent)).then_some(item);
+        items.map(|items| items.into_iter().zip(&extents).filter_map(is_left).collect())
+    }
+
+    /// Takes the samples that are too large out of a draw of these lengths, and pads the others to less; returns the former.
+    fn take_too_large(&self, draw: &mut Draw, extents: &[Extent]) -> Vec<u64> {
+        let ids: Vec<_> =
+            draw.ids().zip(extents).filter(|(_, it)| self.too_large.has(**it)).map(|(id, _)| id).collect();
+        let left: Vec<_> = extents.iter().copied().filter(|it| !self.too_large.has(*it)).collect();
         draw.leave_out(&ids);
-        draw.cut_edges(longest);
-        skipped.extend(ids);
-        items.map(|items| items.into_iter().zip(&lengths).filter(|(_, it)| !is_longer(it)).map(|(it, _)| it).collect())
+        draw.pad_to_less(&self.too_large, &left);
+        ids
     }
 
     fn receive(&mut self) -> Result<(), LoaderError> {

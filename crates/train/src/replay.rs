@@ -57,14 +57,41 @@ pub enum ReplayError {
 ///
 /// [`ReplayError`] when the log cannot be replayed at all.
 pub fn replay(events: &[Event]) -> Result<Replay, ReplayError> {
-    let Some(Event::RunStarted(head)) = events.first() else { return Err(ReplayError::NoHead) };
-    let controller = Controller::try_new(serde_json::from_str(&head.controller)?)?;
-    let mut player = Player { controller, answer: None };
-    let mut replay = Replay::default();
-    for event in events {
-        player.play(event, &mut replay)?;
+    let mut replaying = Replaying::default();
+    events.iter().try_for_each(|it| replaying.hear(it))?;
+    replaying.end()
+}
+
+/// A [`replay()`] whose events come one by one, for whoever does not keep all of them.
+#[derive(Debug, Default)]
+pub struct Replaying {
+    player: Option<Player>,
+    replay: Replay,
+}
+
+impl Replaying {
+    /// Takes in the next event; the first is the start of a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`replay()`].
+    pub fn hear(&mut self, event: &Event) -> Result<(), ReplayError> {
+        if self.player.is_none() {
+            let Event::RunStarted(head) = event else { return Err(ReplayError::NoHead) };
+            let controller = Controller::try_new(serde_json::from_str(&head.controller)?)?;
+            self.player = Some(Player { controller, answer: None });
+        }
+        self.player.as_mut().map_or(Ok(()), |it| it.play(event, &mut self.replay))
     }
-    Ok(replay)
+
+    /// Returns what the events came to.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::NoHead`] when there were none.
+    pub fn end(self) -> Result<Replay, ReplayError> {
+        self.player.map_or(Err(ReplayError::NoHead), |_| Ok(self.replay))
+    }
 }
 
 /// Feeds the events of an incident to the state that they began with, and compares as [`replay()`] does.
@@ -81,6 +108,7 @@ pub fn replay_incident(incident: &Incident) -> Result<Replay, ReplayError> {
     Ok(replay)
 }
 
+#[derive(Debug)]
 struct Player {
     controller: Controller,
     /// The answer to the last event, which the next line of the log should record.

@@ -73,8 +73,11 @@ impl Kept {
     }
 
     /// Returns what must be equal on all ranks of a run: what it keeps, but for what belongs to a device, and how long it is.
-    pub(crate) fn of_ranks(&self, config: &FitConfig) -> Self {
+    pub(crate) fn of_ranks<J: Job>(&self, job: &J, config: &FitConfig) -> Self {
         let Self(mut told) = self.of_any_rank();
+        let (program, fingerprint) = (job.program(), job.fingerprint());
+        let content = fingerprint.strip_prefix(&program).map_or(&*fingerprint, |it| it.trim_start_matches(" on "));
+        (told["job"], told["content"]) = (program.clone().into(), content.into());
         let LearningRate { peak, warm_up_steps, final_share, scaling } = config.learning_rate;
         told["version"] = env!("CARGO_PKG_VERSION").into();
         told["train"]["steps"] = config.n_steps.into();
@@ -117,6 +120,7 @@ impl Kept {
             Value::Null if path == "batch.pack" || path == "batch.drop_last" => false.to_string(),
             Value::Null if path == "batch.multiple_of" => 1.to_string(),
             Value::Null if path == "tasks.ends" => "all-once".to_owned(),
+            value if path == "samples" => (value == "streamed").to_string(),
             value => shown(value),
         };
         Some(Change { key: key(&path, stepwise), was: shown(&was), now: shown(&now) })
@@ -197,7 +201,7 @@ fn value(settings: &impl Serialize) -> Value {
 }
 
 /// What decides much else comes before it.
-const FIRST: [&str; 6] = ["job", "train", "kind", "balance", "pack", "ends"];
+const FIRST: [&str; 7] = ["job", "content", "train", "kind", "balance", "pack", "ends"];
 
 /// Finds the path of the first value that differs, and both values; what one of them lacks is null.
 fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {
@@ -227,6 +231,8 @@ fn key(path: &str, is_stepwise: bool) -> String {
         "policy.batch_max" => "batch.batch_max",
         "policy.batch_sizes" | "policy.from_plan" => "batch.batch_size",
         "platform" | "small_batch" => "device",
+        "samples" => "data.stream",
+        "content" => "data.folder",
         path => match path.strip_prefix("policy.bounds.") {
             Some(bound) => return format!("batch.{bound}"),
             None if path.starts_with("policy.knobs.") => "batch.batch_size",

@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_monitor::decode;
+use plimsoll_probe::OomKills;
 use plimsoll_types::Event;
 
 pub use self::error::RunDirError;
@@ -20,15 +21,18 @@ pub(crate) use self::files::{io_error, sync_folder, write_atomically};
 use self::log::EventLog;
 pub use self::log::UNDONE_FILE;
 pub(crate) use self::parts::log_bytes;
-pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log, read_log_with};
-pub use self::processes::{PROCESSES_FILE, Process, Why};
+pub use self::parts::{EVENTS_FILE, log_files, log_tail, read_log, read_log_file, read_log_with};
+pub use self::processes::{PROCESSES_FILE, Process, Why, last_process};
 use self::undo::Undo;
 
 /// The resolved configuration inside a run directory.
 pub const CONFIG_FILE: &str = "config.toml";
 
+/// What a process notes for whoever looks after it, inside its rank's directory: an allocation that was refused.
+pub const REFUSAL_FILE: &str = "refusal";
+
 /// The folder of what belongs to single ranks, inside a run directory: that of each but the first has its number.
-pub const RANKS: &str = "ranks";
+const RANKS: &str = "ranks";
 
 /// What to do about a run directory that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,10 @@ pub struct RunDir {
     undo: Option<Undo>,
     /// The machine of each rank, where ranks are processes.
     machines: Vec<String>,
+    /// How often the kernel has killed on this one's for want of memory.
+    oom_kills: Option<OomKills>,
+    /// What goes with this process, unless that is killed.
+    note: Option<PathBuf>,
     _lock: File,
 }
 
@@ -84,9 +92,9 @@ impl RunDir {
         }
         match existing {
             Existing::Resume if !holds_run => Err(RunDirError::NoRun(path.to_owned())),
-            Existing::Refuse if occupied(path) && !holds_run => Err(RunDirError::NotEmpty(path.to_owned())),
-            Existing::Refuse if occupied(path) => Err(RunDirError::Exists(path.to_owned())),
-            Existing::Overwrite if occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
+            Existing::Refuse if Self::is_occupied(path) && !holds_run => Err(RunDirError::NotEmpty(path.to_owned())),
+            Existing::Refuse if Self::is_occupied(path) => Err(RunDirError::Exists(path.to_owned())),
+            Existing::Overwrite if Self::is_occupied(path) && !holds_run => Err(RunDirError::NotOurs(path.to_owned())),
             Existing::Resume => Self::begin(path, None, on_wait),
             Existing::Refuse | Existing::Overwrite => {
                 // Nobody may write to what is put aside.
@@ -104,7 +112,7 @@ impl RunDir {
         match lock_and_log() {
             Ok((lock, log)) => {
                 let (path, root, machines) = (path.to_owned(), path.to_owned(), Vec::new());
-                Ok(Self { path, root, log, undo, machines, _lock: lock })
+                Ok(Self { path, root, log, undo, machines, oom_kills: None, note: None, _lock: lock })
             }
             // Another process was faster, and the place is its own.
             Err(error @ (RunDirError::Locked { .. } | RunDirError::Exists(_))) => Err(error),
@@ -124,7 +132,7 @@ impl RunDir {
     ///
     /// As [`Self::open`].
     pub fn of_rank(root: &Path, rank: u32, existing: Existing) -> Result<Self, RunDirError> {
-        let path = root.join(RANKS).join(rank.to_string());
+        let path = Self::path_of_rank(root, rank);
         let holds_run = path.join(EVENTS_FILE).is_file();
         let existing = if existing == Existing::Resume && holds_run { existing } else { Existing::Refuse };
         if existing == Existing::Refuse && path.exists() {
@@ -138,9 +146,37 @@ impl RunDir {
         Ok(own)
     }
 
-    /// Says on which machine each rank works, for the note of this process.
-    pub fn set_machines(&mut self, machines: Vec<String>) {
-        self.machines = machines;
+    /// Returns the directory of a rank inside that of the run.
+    pub fn path_of_rank(root: &Path, rank: u32) -> PathBuf {
+        if rank == 0 { root.to_owned() } else { root.join(RANKS).join(rank.to_string()) }
+    }
+
+    /// Says on which machine each rank works, and how often the kernel has killed on this one's for want of memory, for the note
+    /// of this process.
+    pub fn set_machines(&mut self, machines: Vec<String>, oom_kills: OomKills) {
+        (self.machines, self.oom_kills) = (machines, Some(oom_kills));
+    }
+
+    /// Makes the file in which this process notes an allocation that is refused; it stays where the process is killed.
+    ///
+    /// # Errors
+    ///
+    /// [`RunDirError::Io`].
+    pub fn refusal_file(&mut self) -> Result<File, RunDirError> {
+        let path = self.path.join(REFUSAL_FILE);
+        let file = File::create(&path).map_err(|source| io_error("write", &path, source))?;
+        self.note = Some(path);
+        Ok(file)
+    }
+
+    /// Returns the machine of this rank, where the kernel has killed there for want of memory since the process before this one
+    /// began there.
+    pub(crate) fn lacked_memory(&self, rank: u32) -> Option<&str> {
+        let (before, at) = (last_process(&self.path)?, rank as usize);
+        let machine = self.machines.get(at).filter(|it| before.machines.get(at) == Some(it))?;
+        let (then, now) = (before.oom_kills?, self.oom_kills?);
+        let rose = |then: Option<u64>, now: Option<u64>| then.zip(now).is_some_and(|(then, now)| then < now);
+        (rose(then.group, now.group) || rose(then.machine, now.machine)).then_some(machine)
     }
 
     /// Returns the path of the directory.
@@ -190,6 +226,11 @@ impl RunDir {
         lock::is_taken(path)
     }
 
+    /// Whether a folder holds anything; a process that died before it wrote anything leaves its lock alone.
+    pub fn is_occupied(path: &Path) -> bool {
+        fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|it| it.file_name() != lock::FILE))
+    }
+
     /// Reads the log back; a last line that a kill cut short is left out.
     ///
     /// # Errors
@@ -223,7 +264,7 @@ impl RunDir {
 
     /// Notes in `processes.jsonl` that this process works on the run.
     pub(crate) fn note_process(&self, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
-        processes::note(&self.path, (step, why, undone_steps), &self.machines)
+        processes::note(&self.path, (step, why, undone_steps), (&self.machines, self.oom_kills))
     }
 
     /// Writes a file under a temporary name and renames it, so that it is there whole or not at all.
@@ -252,17 +293,13 @@ pub fn folders_of_ranks(root: &Path) -> Vec<(u32, PathBuf)> {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
+        if let Some(note) = self.note.take() {
+            // What cannot be deleted is empty, and the next process writes it anew.
+            drop(fs::remove_file(note));
+        }
         if let Some(undo) = self.undo.take() {
             undo.run(&self.path);
         }
-    }
-}
-
-fn occupied(path: &Path) -> bool {
-    match fs::read_dir(path) {
-        // A process that died before it wrote anything leaves its lock.
-        Ok(entries) => entries.flatten().any(|it| it.file_name() != lock::FILE),
-        Err(_) => false,
     }
 }
 
@@ -293,7 +330,7 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         drop(RunDir::open(&deep, Existing::Refuse).unwrap());
         drop(RunDir::open(&empty, Existing::Refuse).unwrap());
-        assert!(!folder.path().join("a").exists() && empty.is_dir() && !occupied(&empty));
+        assert!(!folder.path().join("a").exists() && empty.is_dir() && !RunDir::is_occupied(&empty));
         let old = folder.path().join("old");
         drop(begun(&old, Existing::Refuse));
         drop(RunDir::open(&old, Existing::Overwrite).unwrap());

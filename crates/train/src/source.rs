@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use plimsoll_sampler::{SampleIndex, StepBatch};
 use plimsoll_step::StepPart;
+pub use plimsoll_types::NamedSource;
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::index::{Index, extent};
+use crate::too_large::TooLarge;
 
 /// Where samples come from: host memory in, host memory out, from several threads at once.
 ///
@@ -26,8 +28,17 @@ pub trait Source: Send + Sync + 'static {
         Lengths::Cut
     }
 
-    /// Returns the length that a sample of a stream had when somebody looked, if anybody has; it may be another by now.
-    fn expected_length(&self, _id: u64) -> Option<u32> {
+    /// Returns what the samples come from, such as corpora, in the order of their ids: those of the first source have the first
+    /// ids, and so on; none where that makes no difference.
+    ///
+    /// A stream draws from them in the shares of its [`TaskMix`](plimsoll_sampler::TaskMix). Where lengths are known, shares
+    /// are those of the tasks of the index.
+    fn sources(&self) -> &[NamedSource] {
+        &[]
+    }
+
+    /// Returns the lengths that a sample of a stream had when somebody looked, if anybody has; they may be others by now.
+    fn expected_extent(&self, _id: u64) -> Option<Extent> {
         None
     }
 
@@ -73,10 +84,10 @@ pub enum Lengths {
     Cut,
     /// Each has its own length, along one axis or several, and is padded.
     Known(Index),
-    /// Each has its own length along one axis, which shows when it is read, and is padded.
+    /// Each has its own length, along one axis or several, which shows when it is read, and is padded.
     Streamed {
-        /// The greatest length that is read.
-        longest: u32,
+        /// The greatest length that is read along each axis.
+        longest: Extent,
     },
     /// Each has its own length, and several of them lie in a row, one behind the other; none is longer than a row.
     ///
@@ -98,6 +109,15 @@ impl Lengths {
             Self::Cut | Self::Streamed { .. } => None,
         }
     }
+}
+
+/// Returns the lengths of all samples, in the order of their ids, as far as they are known before any is read.
+pub fn known_extents<S: Source>(source: &S) -> impl Iterator<Item = Option<Extent>> {
+    let index = source.lengths().index();
+    (0..source.n_samples()).map(move |id| match &index {
+        Some(index) => index.get(id),
+        None => source.expected_extent(id),
+    })
 }
 
 /// One sample on the host.
@@ -221,11 +241,19 @@ impl Draw {
         self.parts.retain(|part| !part.ids.is_empty());
     }
 
-    /// Pads no sample of one axis to more than this.
-    pub(crate) fn cut_edges(&mut self, longest: u32) {
-        for part in &mut self.parts {
-            debug_assert_eq!(part.extent.n_axes(), 1, "an edge is the length along one axis");
-            part.extent = part.extent.edge().min(longest).into();
+    /// Pads samples of these lengths to less, in the same order, where they are padded to what is too large.
+    pub(crate) fn pad_to_less(&mut self, too_large: &TooLarge, extents: &[Extent]) {
+        let (parts, mut rest) = (std::mem::take(&mut self.parts), extents);
+        for part in parts {
+            let own;
+            (own, rest) = rest.split_at(part.ids.len());
+            if !too_large.has_cell(part.extent) {
+                self.parts.push(part);
+                continue;
+            }
+            let padded: Vec<_> = part.ids.into_iter().zip(too_large.padded(own)).collect();
+            let alike = padded.chunk_by(|a, b| a.1 == b.1);
+            self.parts.extend(alike.map(|it| Part::new(it.iter().map(|(id, _)| *id).collect(), it[0].1)));
         }
     }
 

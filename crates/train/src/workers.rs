@@ -69,6 +69,11 @@ impl<T: Send + 'static, R: Send + 'static> Workers<T, R> {
         self.waited.get()
     }
 
+    /// Returns how many results nobody has received yet.
+    pub(crate) fn n_done(&self) -> usize {
+        self.done.len()
+    }
+
     /// Returns what is done already, without waiting.
     pub(crate) fn try_receive(&self) -> Option<Result<R, LoaderError>> {
         self.done.try_recv().ok()

@@ -59,6 +59,11 @@ impl Cells {
         self.0.iter().position(|it| it.covers(extent))
     }
 
+    /// Returns what this is padded to: the first cell that holds it, or itself where none does.
+    pub fn padded(&self, extent: Extent) -> Extent {
+        self.at(extent).map_or(extent, |at| self.0[at])
+    }
+
     /// Returns the edges along an axis, in growing order.
     pub fn edges(&self, axis: usize) -> Vec<u32> {
         let mut edges: Vec<u32> = self.0.iter().filter_map(|it| it.edges().get(axis).copied()).collect();
@@ -133,6 +138,8 @@ mod tests {
         let lattice = cells(&[&[1, 8], &[4, 2], &[4, 8]]);
         let at = |edges: &[u32]| lattice.at(Extent::try_new(edges).unwrap());
         assert_eq!([at(&[1, 3]), at(&[2, 2]), at(&[2, 3]), at(&[5, 1])], [Some(0), Some(1), Some(2), None]);
+        let padded = |edges: &[u32]| lattice.padded(Extent::try_new(edges).unwrap()).to_string();
+        assert_eq!([padded(&[2, 2]), padded(&[5, 1])], ["4 × 2", "5 × 1"]);
         assert_eq!((lattice.n_axes(), lattice.edges(0), lattice.edges(1)), (2, vec![1, 4], vec![2, 8]));
     }
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Decision, Extent, Knobs, Phase, Recompute, StepShape, Validated, null_as_nan};
+use crate::{
+    Bytes, Decision, Extent, Knobs, NamedSource, Phase, Recompute, StepShape, SupplyStep, Validated, null_as_nan,
+};
 
 /// Version of the event log; raised by every change that an older reader would misread.
 pub const SCHEMA_VERSION: u32 = 7;
@@ -74,6 +76,9 @@ pub struct RunStarted {
     /// Names of the tasks, where the samples have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// What the samples come from, in the order of their ids, where that is told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<NamedSource>,
     /// What the edge of a shape counts: "pixels", "frames", "images" or "tokens"; logs of earlier versions do not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit_of_length: String,
@@ -140,7 +145,7 @@ pub struct StepDone {
     pub rung: Knobs,
     /// What was run and counts, in order; after a failure these are the halves.
     pub micro_batches: Vec<MicroBatch>,
-    /// What the samples have of their unit of length before they are padded, where they are padded.
+    /// What the samples of the micro-batches have of their unit of length before they are padded, where they are padded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_positions: Option<u64>,
     /// Expected peak of the micro-batch that was to reach most, once there is an observation.
@@ -155,6 +160,9 @@ pub struct StepDone {
     pub reserved: Bytes,
     /// High-water mark of the step's committed part.
     pub peak: Bytes,
+    /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub page: Bytes,
     /// Capacity during the step.
     pub capacity: Bytes,
     /// Budget during the step.
@@ -178,6 +186,9 @@ pub struct StepDone {
     /// How long of that it waited for other ranks, and added what all had made; nothing where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_seconds: Option<f64>,
+    /// How far ahead its samples were read; nothing where they are not streamed, or the log is of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supply: Option<SupplyStep>,
     /// Whether the optimizer took the step.
     pub committed: bool,
 }
@@ -263,6 +274,9 @@ pub struct Attempt {
     pub resident: Bytes,
     /// High-water mark that it reached, where the device could still say.
     pub peak: Option<Bytes>,
+    /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub page: Bytes,
     /// The allocation that the device refused, where it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Bytes>,
@@ -274,7 +288,7 @@ pub struct Attempt {
 impl Attempt {
     /// Describes an attempt of which nothing else is known.
     pub const fn new(shape: StepShape, resident: Bytes) -> Self {
-        Self { shape, resident, peak: None, refused: None, nodes: 0 }
+        Self { shape, resident, peak: None, page: Bytes::ZERO, refused: None, nodes: 0 }
     }
 }
 

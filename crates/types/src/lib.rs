@@ -32,10 +32,12 @@ mod features;
 mod fraction;
 mod knobs;
 mod memory;
+mod named_source;
 mod number;
 mod phase;
 mod recompute;
 mod shape;
+mod supply;
 mod validated;
 
 pub use bytes::{Bytes, ParseBytesError};
@@ -51,10 +53,12 @@ pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
 pub use memory::{MemoryReading, Observation, Prediction, SMALLEST_PAGE};
+pub use named_source::NamedSource;
 pub use number::{is_zero, null_as_nan};
 pub use phase::Phase;
 pub use recompute::Recompute;
 pub use shape::{Extent, ExtentError, MAX_AXES, StepShape};
+pub use supply::SupplyStep;
 pub use validated::{Goal, ItemsMeasured, NamedMetric, Validated};
 
 /// The example of the README, which is tested with the others.

@@ -20,6 +20,8 @@ pub struct MemoryReading {
     pub reserved: Bytes,
     /// High-water mark since it was last reset, or since the start where it cannot be reset.
     pub peak: Bytes,
+    /// The size of the largest pages that the allocator reserves in, or zero where it does not reserve in pages.
+    pub page: Bytes,
 }
 
 /// The peak of one step, with what was alive before it.

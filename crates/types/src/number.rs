@@ -26,7 +26,7 @@ pub fn null_as_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// Whether a count is zero, and not worth writing: for serde's `skip_serializing_if`.
-pub fn is_zero(n: &u64) -> bool {
-    *n == 0
+/// Whether a count or a size is zero, and not worth writing: for serde's `skip_serializing_if`.
+pub fn is_zero<T: Default + PartialEq>(n: &T) -> bool {
+    *n == T::default()
 }

@@ -1,5 +1,6 @@
 //! What a batch looks like to the memory model.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -77,6 +78,20 @@ impl Extent {
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         Self { edges: std::array::from_fn(|axis| self.edges[axis].max(other.edges[axis])) }
+    }
+
+    /// Returns those that no other one covers, each once, in growing order: on one axis the longest.
+    pub fn outermost(extents: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let extents = BTreeSet::from_iter(extents);
+        let is_covered = |it: &Self| extents.iter().any(|other| other != it && other.covers(*it));
+        extents.iter().copied().filter(|it| !is_covered(it)).collect()
+    }
+
+    /// Returns those that cover no other one, each once, in growing order: on one axis the shortest.
+    pub fn innermost(extents: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let extents = BTreeSet::from_iter(extents);
+        let covers_one = |it: &Self| extents.iter().any(|other| other != it && it.covers(*other));
+        extents.iter().copied().filter(|it| !covers_one(it)).collect()
     }
 
     /// Returns the product of all edges; a number that does not fit saturates.
@@ -187,6 +202,18 @@ mod tests {
 
     fn over(samples: u32, edges: &[u32]) -> StepShape {
         StepShape::of(samples, Extent::try_new(edges).unwrap())
+    }
+
+    #[test]
+    fn the_outermost_of_some_extents_are_those_that_no_other_covers_and_the_innermost_those_that_cover_none() {
+        let both = |edges: &[&[u32]]| {
+            let extents = || edges.iter().map(|it| Extent::try_new(it).unwrap());
+            let told = |them: Vec<Extent>| them.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            [told(Extent::outermost(extents())), told(Extent::innermost(extents()))]
+        };
+        assert_eq!(both(&[&[8], &[40], &[8], &[40]]), ["40", "8"]);
+        assert_eq!(both(&[&[4, 2], &[1, 8], &[4, 1], &[2, 8], &[1, 8]]), ["2 × 8, 4 × 2", "1 × 8, 4 × 1"]);
+        assert_eq!(both(&[]), ["", ""]);
     }
 
     #[test]

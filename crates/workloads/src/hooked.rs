@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::module::ParamId;
 use burn::tensor::{Device, Tensor};
 use plimsoll_train::{
-    Draw, Inference, Job, JobOptimizer, Lengths, Loss, Source, SourceError, StepError, Unit, Validation,
+    Draw, Inference, Job, JobOptimizer, Lengths, Loss, NamedSource, Source, SourceError, StepError, Unit, Validation,
 };
 use plimsoll_types::{Bytes, Extent, Features, StepShape};
 
@@ -217,8 +217,12 @@ impl<S: Source, H: Hooks + ?Sized> Source for HookedSource<S, H> {
         self.source.lengths()
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
-        self.source.expected_length(id)
+    fn sources(&self) -> &[NamedSource] {
+        self.source.sources()
+    }
+
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        self.source.expected_extent(id)
     }
 
     fn describe(&self, id: u64) -> String {

@@ -14,7 +14,7 @@ use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, TrackingAllocator, open};
 use plimsoll_sampler::cells;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Existing, FitConfig, Job, LearningRate, LoaderConfig, LongestEdges,
+    BalanceConfig, ControllerConfig, Existing, FitConfig, Job, KnownTooLarge, LearningRate, LoaderConfig,
     OptimizerRecovery, RunDir, Scaling, Shell, Source, StopFlag, fit,
 };
 use plimsoll_types::{Bytes, Event, Fraction, Recompute, StepDone, Validated};
@@ -43,7 +43,7 @@ fn config(job: &Multitask, n_steps: u64) -> FitConfig {
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 10, final_share: 0.1, scaling: Scaling::None },

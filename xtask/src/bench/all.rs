@@ -118,7 +118,7 @@ mod tests {
         let folder = root().join("target/bench/tests/all");
         let file = |name: &str, median| {
             let (mut figures, path) = (Figures::here(), folder.join(name));
-            figures.add("guard/preflight".to_owned(), median, "ns");
+            figures.add("guard/preflight".to_owned(), median, "ns").unwrap();
             figures.write(&path).unwrap();
             path.into_os_string()
         };
@@ -129,7 +129,7 @@ mod tests {
         let error = compare(&base, &slower, "1.1").unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(Stop::Worse { n: 1 })), "{error}");
         let (other, mut figures) = (folder.join("other.json"), Figures::here());
-        figures.add("policy/step".to_owned(), 1.0, "ns");
+        figures.add("policy/step".to_owned(), 1.0, "ns").unwrap();
         figures.write(&other).unwrap();
         let error = compare(&other.into_os_string(), &base, "1.1").unwrap_err();
         assert_eq!(error.to_string(), "failed to compare: the two have no figure in common");

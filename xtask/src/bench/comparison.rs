@@ -88,7 +88,7 @@ mod tests {
     fn figures(machine: &str, medians: &[(&str, f64, &str)]) -> Figures {
         let mut figures = Figures { machine: machine.to_owned(), ..Figures::default() };
         for (name, median, unit) in medians {
-            figures.add((*name).to_owned(), *median, unit);
+            figures.add((*name).to_owned(), *median, unit).unwrap();
         }
         figures
     }

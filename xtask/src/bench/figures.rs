@@ -1,6 +1,7 @@
 //! The file of medians that `bench all` writes, and that a later one is compared with.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::{fs, thread};
 
@@ -45,8 +46,21 @@ impl Figures {
         Self { machine: machine(), versions: known.collect(), by_name: BTreeMap::new() }
     }
 
-    pub(crate) fn add(&mut self, name: String, median: f64, unit: &str) {
-        self.by_name.insert(name, Figure { median, unit: unit.to_owned() });
+    /// Adds a figure.
+    ///
+    /// # Errors
+    ///
+    /// When there is one of that name.
+    pub(crate) fn add(&mut self, name: String, median: f64, unit: &str) -> anyhow::Result<()> {
+        let new = Figure { median, unit: unit.to_owned() };
+        match self.by_name.entry(name) {
+            Entry::Vacant(place) => _ = place.insert(new),
+            Entry::Occupied(it) => {
+                let Figure { median: before, unit: of } = it.get();
+                bail!("two figures are named `{}`: {before} {of} and {median} {unit}", it.key());
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -103,10 +117,19 @@ mod tests {
     fn what_is_written_is_read_again() {
         let path = crate::process::root().join("target/bench/tests/figures.json");
         let mut figures = Figures::here();
-        figures.add("guard/preflight".to_owned(), 12.5, "ns");
+        figures.add("guard/preflight".to_owned(), 12.5, "ns").unwrap();
         figures.write(&path).unwrap();
         assert_eq!(Figures::read(&path).unwrap(), figures);
         assert!(figures.versions["rustc"].starts_with("rustc 1"), "{figures:?}");
+    }
+
+    #[test]
+    fn a_name_is_of_one_figure() {
+        let mut figures = Figures::default();
+        figures.add("sampler/time".to_owned(), 13.0, "ns").unwrap();
+        let error = figures.add("sampler/time".to_owned(), 0.5, "ms").unwrap_err();
+        assert_eq!(error.to_string(), "two figures are named `sampler/time`: 13 ns and 0.5 ms");
+        assert_eq!(figures.by_name["sampler/time"], Figure { median: 13.0, unit: "ns".to_owned() });
     }
 
     #[track_caller]

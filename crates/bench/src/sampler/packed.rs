@@ -31,8 +31,8 @@ pub struct Packed {
     pub ns_per_sample_least: f64,
     /// Number of rows.
     pub rows: u64,
-    /// The part of the rows that is filled: 0 to 1.
-    pub filled: f64,
+    /// The part of the rows that is padding: 0 to 1.
+    pub waste: f64,
     /// The share of a row's pairs that share a row in the next epoch, each row counted alike; where there are at most a
     /// million samples.
     pub mates_kept: Option<f64>,
@@ -79,7 +79,7 @@ impl Packed {
             ns_per_sample,
             ns_per_sample_least: times[0],
             rows: rows.len() as u64,
-            filled: load.positions as f64 / load.block as f64,
+            waste: 1.0 - load.positions as f64 / load.block as f64,
             mates_kept: (n <= 1_000_000).then(|| planner.report(0, &rows).mates_kept),
             over_budget: over_budget(&rows),
             not_once: not_once(&planner, &rows),
@@ -127,7 +127,7 @@ impl fmt::Display for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { data, n, row_len, window, ns_per_sample, ns_per_sample_least, rows, .. } = self;
         write!(f, "{n} {data} in rows of {row_len}, window {window}: {ns_per_sample:.1} ns a sample, at least")?;
-        write!(f, " {ns_per_sample_least:.1}; {rows} rows, {:.2} % full, ", 100.0 * self.filled)?;
+        write!(f, " {ns_per_sample_least:.1}; {rows} rows, {:.2} % padding, ", 100.0 * self.waste)?;
         let kept = self.mates_kept.map_or("–".to_owned(), |kept| format!("{:.2} %", 100.0 * kept));
         write!(f, "{kept} of mates kept; {} over budget, {} not once; ", self.over_budget, self.not_once)?;
         let Self { resume_ms, resume_ms_most, position_bytes, .. } = self;
@@ -143,6 +143,6 @@ mod tests {
     fn packed_rows_are_counted_from_pieces() {
         let it = Packed::measure("chats", super::super::documents(3_000), 4_096, 1).unwrap();
         assert_eq!((it.over_budget, it.not_once), (0, 0), "{it}");
-        assert!(it.filled > 0.98 && it.mates_kept.is_some() && it.position_bytes < 4_096, "{it}");
+        assert!(it.waste < 0.02 && it.mates_kept.is_some() && it.position_bytes < 4_096, "{it}");
     }
 }

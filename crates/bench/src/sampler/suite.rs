@@ -193,7 +193,7 @@ mod tests {
         assert!(report.resume.n_taken >= 10_000 && report.resume.position_bytes > 0);
         assert_eq!(report.packed.len(), 10);
         for it in &report.packed {
-            assert!(it.over_budget == 0 && it.not_once == 0 && it.filled > 0.95 && it.position_bytes <= 4096, "{it}");
+            assert!(it.over_budget == 0 && it.not_once == 0 && it.waste < 0.05 && it.position_bytes <= 4096, "{it}");
         }
         for it in &report.changes {
             assert!(it.not_once == 0 && it.n_changes > 0 && it.position_bytes <= 4096, "{it}");

@@ -53,6 +53,10 @@ pub(crate) struct PlanBatchesArgs {
     /// Shares in proportion to the samples of each task to the power of one through this: more than 1 makes them more equal.
     #[arg(long, value_name = "N", requires = "tasks", conflicts_with = "shares", group = "wanted")]
     pub(crate) temperature: Option<f64>,
+    /// The group of each sample, such as its document, a name on a line of its own in the order of the lengths: samples of a
+    /// group come in one batch, or one packed row.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tasks", "multiple_of", "drop_last", "overlap", "weights"])]
+    pub(crate) groups: Option<PathBuf>,
     /// What ends the epoch of tasks with shares, given or by temperature.
     #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "wanted")]
     pub(crate) ends: EpochEnds,

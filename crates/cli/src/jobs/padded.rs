@@ -1,16 +1,15 @@
 //! What jobs whose samples have lengths have in common.
 
-use plimsoll_sampler::{PlanConfig, SamplerError, StreamLimits, StreamPlanner};
-use plimsoll_train::{Job, Lengths, LoaderConfig, Source};
-use plimsoll_types::{Bytes, Extent};
+use plimsoll_train::{Job, Lengths, Source, known_extents};
+use plimsoll_types::Extent;
 
 use crate::exit::UserError;
 use crate::loading::Loading;
-use crate::prepare::{Prepared, thinned, told};
-use crate::settings::{Notes, Settings};
+use crate::prepare::{Prepared, covering, told};
+use crate::settings::{Mixed, Notes, Settings};
 use crate::sizes::{Buckets, Sizes};
 
-/// Extents of validation batches that are planned; a batch between two of them is held against one that covers it.
+/// Extents of validation batches that are planned; any other is held against one that covers it.
 const INFERENCE_EXTENTS: usize = 3;
 
 /// What a job's data says of itself.
@@ -35,10 +34,8 @@ pub(super) fn prepare<J: Job>(
 ) -> Result<Prepared<J>, UserError> {
     let taken = loading.taken();
     let padded = settings.cells(&about.extents)?;
-    let mut validated = if about.validation_extents.is_empty() { padded.to_vec() } else { about.validation_extents };
-    validated = thinned(validated, INFERENCE_EXTENTS);
-    let largest_validated = validated.iter().copied().reduce(Extent::joined).filter(|it| !validated.contains(it));
-    validated.extend(largest_validated);
+    let validated = if about.validation_extents.is_empty() { &padded[..] } else { &about.validation_extents };
+    let validated = covering(validated, INFERENCE_EXTENTS);
     let row_len = if let Lengths::Packed { row_len, .. } = job.source().lengths() { Some(row_len) } else { None };
     let Buckets { cells, batch_max } = settings.buckets(row_len.map_or(padded, |it| vec![it].into()))?;
     let largest = cells.last().copied().unwrap_or(Extent::new(1));
@@ -48,9 +45,8 @@ pub(super) fn prepare<J: Job>(
     };
     let chosen = format!("{rows}, {}", settings.step());
     let mut loader = settings.loader(largest, cells.clone());
-    let shares = settings.shares_by_temperature(job.source().lengths().index().as_ref())?;
-    loader.tasks.shares = loader.tasks.shares.or(shares);
-    check_tasks(settings, &job, &loader)?;
+    settings.check_weights(job.tasks())?;
+    settings.mix(&Mixed::of(&job), &mut loader.tasks)?;
     Ok(Prepared {
         job: loading.watched(job),
         harness: loading.harness,
@@ -70,23 +66,7 @@ pub(super) fn prepare<J: Job>(
     })
 }
 
-/// Refuses a mix of tasks that the samples do not have, and weights of others, before anything is written.
-fn check_tasks<J: Job>(settings: &Settings, job: &J, loader: &LoaderConfig) -> Result<(), UserError> {
-    settings.check_weights(job.tasks())?;
-    let (lengths, tasks) = (job.source().lengths(), loader.tasks.clone());
-    let checked = match (&lengths, lengths.index()) {
-        (Lengths::Streamed { .. }, _) => {
-            let (any, config) = (|_: [u32; 1]| u32::MAX, PlanConfig { tasks, ..PlanConfig::default() });
-            let least = StreamLimits { samples: 2, bytes: Bytes(2) };
-            StreamPlanner::try_new(any, config, least).map(drop).map_err(SamplerError::from)
-        }
-        (_, Some(index)) => index.check_tasks(tasks),
-        (_, None) => Ok(()),
-    };
-    checked.map_err(|error| settings.refused_shares(&error, job.tasks()))
-}
-
 /// Returns the extents that a job knows.
 pub(super) fn extents<J: Job>(job: &J) -> Vec<Extent> {
-    job.source().lengths().index().map(|index| index.iter().collect()).unwrap_or_default()
+    known_extents(&*job.source()).flatten().collect()
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use plimsoll_train::NamedSource;
 use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
-use super::padded::About;
+use super::padded::{About, extents};
 use super::{SIGNATURE_FILE, also, held_out, padded};
 use crate::loading::Loading;
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, SHOWN_NAMES, some_of};
 use crate::settings::Settings;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<SequenceJob>> {
@@ -16,19 +17,28 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
     let recordings = Arc::new(loading.read(|watch| Recordings::read_watched(&config, watch))?);
     let (n_train, n_classes) = (recordings.train.len(), recordings.classes.len());
     let held_out = held_out(recordings.validation.len(), recordings.test.len());
+    let job = SequenceJob::new(settings.sequence(), Arc::clone(&recordings));
     let about = About {
-        extents: recordings.train.iter().map(|it| it.n_frames.into()).collect(),
+        extents: extents(&job),
         validation_extents: recordings.validation_edges().into_iter().map(Extent::new).collect(),
         skips_held_out: true,
         lines: vec![format!(
-            "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}",
+            "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}{}",
             grouped(&recordings),
+            sources(&recordings),
             also(&recordings.outside)
         )],
         skipped: recordings.skipped.clone(),
         files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
     };
-    Ok(padded::prepare(settings, loading, SequenceJob::new(settings.sequence(), recordings), about)?)
+    Ok(padded::prepare(settings, loading, job, about)?)
+}
+
+/// Says how many recordings there are to train on of each source, where there are several.
+fn sources(recordings: &Recordings) -> String {
+    let told = |it: &NamedSource| format!("{} {}", it.name, it.n_samples);
+    let told = some_of(recordings.sources.iter().map(told), SHOWN_NAMES, "more");
+    if recordings.sources.is_empty() { String::new() } else { format!("; sources: {told}") }
 }
 
 /// Says by what the recordings are divided, where that is not one by one.

@@ -9,7 +9,7 @@ use super::held_out;
 use crate::exit::UserError;
 use crate::loading::Loading;
 use crate::prepare::{Prepared, SHOWN_NAMES, some_of};
-use crate::settings::Settings;
+use crate::settings::{Mixed, Settings};
 use crate::sizes::Sizes;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Sr>> {
@@ -22,16 +22,19 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         notes.warnings.extend(narrow(settings, of_presets, &smallest)?);
     }
     notes.warnings.extend(waiting(&photos, &config));
+    let job = Sr::new(settings.sr(), Arc::clone(&photos));
+    let mut loader = settings.loader(bounds.patch_max.into(), Cells::default());
+    settings.mix(&Mixed::of(&job), &mut loader.tasks)?;
     let held_out = held_out(photos.validation.len(), photos.test.len());
     let names: Vec<_> = photos.validation.iter().chain(&photos.test).map(|it| it.name.clone()).collect();
     let names = some_of(names.into_iter(), SHOWN_NAMES, "more");
     Ok(Prepared {
         harness: loading.harness,
         loaded: loading.taken(),
-        job: loading.watched(Sr::new(settings.sr(), Arc::clone(&photos))),
+        job: loading.watched(job),
         probe: loading.probe,
         capacity,
-        loader: settings.loader(bounds.patch_max.into(), Cells::default()),
+        loader,
         sizes: Sizes::Cut(bounds),
         largest_sample: photos.largest_patch().into(),
         extents: Vec::new(),

@@ -110,7 +110,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 34] = [
+const WORDS: [(&str, &[&str], &[&str]); 35] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -136,11 +136,16 @@ const WORDS: [(&str, &[&str], &[&str]); 34] = [
     ("data.bad_sample", &["", "mend"], &["fail, skip"]),
     ("data.buffer_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
     ("data.store_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
+    ("data.stream", &["", "maybe", "2"], &["true or false"]),
     ("monitor.tensorboard", &["", "maybe", "2"], &["true or false"]),
     ("tasks.balance", &["", "even"], &["gradnorm, fixed"]),
     ("tasks.homogeneous", &["", "maybe"], &["true or false"]),
     ("tasks.weights", &["", "1, x", "-1", "nan", "2e6"], &["one number from 0 to 1000000 for each task", "default"]),
-    ("tasks.shares", &["", "half", "1,,1"], &["one number from 0 to 1000000 for each task", "default"]),
+    (
+        "tasks.shares",
+        &["", "half", "1,,1", "books=, code=1", "books=1, 0.5", "books=-1"],
+        &["one number from 0 to 1000000 for each task", "default"],
+    ),
     ("tasks.ends", &["", "once"], &["all-once, first, last"]),
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
     ("multitask.places", &["", "maybe", "2"], &["true or false"]),
@@ -149,14 +154,14 @@ const WORDS: [(&str, &[&str], &[&str]); 34] = [
 
 #[test]
 fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
-    for (key, wrong, allowed) in WORDS.iter().chain(&[("sequence.stream", &["maybe"][..], &["true or false"][..])]) {
+    for (key, wrong, allowed) in &WORDS {
         for value in *wrong {
             let set = format!("{key}={value}");
             refused(&[&set], &[], &[&format!("from --set: `{key}`"), value]);
             refused(&[&set], &[], allowed);
         }
     }
-    let is_free = |key: &str| ["data.folder", "data.group_column", "memory.plan", "sequence.stream"].contains(&key);
+    let is_free = |key: &str| ["data.folder", "data.group_column", "data.source_column", "memory.plan"].contains(&key);
     let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
     let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
     let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
@@ -165,14 +170,28 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
 }
 
 #[test]
-fn a_column_of_groups_is_refused_where_no_list_has_columns() {
-    refused(
-        &["data.group_column=speaker"],
-        &[],
-        &["`data.group_column` is \"speaker\", allowed is \"\" but for `sequence`"],
-    );
-    let sets = ["job=sequence", "data.group_column=7"].map(str::to_owned).to_vec();
-    assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
+fn a_column_is_refused_where_no_list_has_columns() {
+    for key in ["data.group_column", "data.source_column"] {
+        let allowed = format!("`{key}` is \"speaker\", allowed is \"\" but for `sequence`");
+        refused(&[&format!("{key}=speaker")], &[], &[&allowed]);
+        let sets = vec!["job=sequence".to_owned(), format!("{key}=7")];
+        assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
+    }
+}
+
+#[test]
+fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
+    let allowed = "`batch.pack` is true, allowed is false for `multitask`, whose samples have two lengths";
+    refused(&["job=multitask", "batch.pack=true"], &[], &[allowed]);
+    refused(&["job=sequence", "batch.pack=true"], &[], &["allowed is false for any job but `text`"]);
+}
+
+#[test]
+fn a_stream_is_refused_where_samples_are_not_read_one_by_one_and_its_old_key_names_the_new_one() {
+    let allowed = "`data.stream` is true, allowed is false for any job but `sequence` and `multitask`";
+    refused(&["data.stream=true"], &[], &[allowed]);
+    refused(&["job=text", "data.stream=true"], &[], &[allowed]);
+    refused(&["job=sequence", "sequence.stream=false"], &[], &["`sequence.stream` is no known key", "`data.stream`?"]);
 }
 
 #[test]

@@ -22,7 +22,17 @@ pub(super) fn read_lengths(path: &Path, least: u32, most: &[u32]) -> Result<Vec<
 
 /// Reads the task of each sample: the names in the order in which they come, and which of them each sample has.
 pub(super) fn read_tasks(path: &Path, n_samples: usize) -> Result<(Vec<String>, Vec<u16>), UserError> {
-    read(path, |text| tasks(text, n_samples))
+    read(path, |text| {
+        let (names, tasks) = names(text, n_samples, "task")?;
+        let too_many = |_| format!("it has {} different names, and there may be {MOST_TASKS}", names.len());
+        let tasks = tasks.into_iter().map(u16::try_from).collect::<Result<_, _>>().map_err(too_many)?;
+        Ok((names, tasks))
+    })
+}
+
+/// Reads the group of each sample, as [`read_tasks`] does.
+pub(super) fn read_groups(path: &Path, n_samples: usize) -> Result<(Vec<String>, Vec<u32>), UserError> {
+    read(path, |text| names(text, n_samples, "group"))
 }
 
 /// Reads the weight of each sample.
@@ -92,20 +102,18 @@ fn shown(text: &[u8]) -> String {
     shown
 }
 
-fn tasks(text: &[u8], n_samples: usize) -> Result<(Vec<String>, Vec<u16>), String> {
-    let (mut names, mut tasks, mut known) = (Vec::new(), Vec::new(), HashMap::new());
+fn names(text: &[u8], n_samples: usize, what: &str) -> Result<(Vec<String>, Vec<u32>), String> {
+    let (mut numbers, mut names, mut of_samples) = (HashMap::new(), Vec::new(), Vec::new());
     for (line, at) in lines(text).zip(1..) {
         let name = str::from_utf8(line).ok().filter(|it| !it.is_empty());
-        let name = name.ok_or_else(|| format!("line {at} is `{}`, the name of a task is expected", shown(line)))?;
-        let task = *known.entry(name).or_insert_with(|| {
+        let name = name.ok_or_else(|| format!("line {at} is `{}`, the name of a {what} is expected", shown(line)))?;
+        let number = *numbers.entry(name).or_insert_with(|| {
             names.push(name.to_owned());
             names.len() - 1
         });
-        let task =
-            u16::try_from(task).map_err(|_| format!("line {at} has a name beyond the {MOST_TASKS} that there may be"));
-        tasks.push(task?);
+        of_samples.push(u32::try_from(number).unwrap_or(u32::MAX));
     }
-    Ok((names, of_each(tasks, n_samples)?))
+    Ok((names, of_each(of_samples, n_samples)?))
 }
 
 fn weights(text: &[u8], n_samples: usize) -> Result<Vec<f64>, String> {
@@ -177,11 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_a_name_on_each_line() {
-        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
-        assert_eq!(tasks(b"code\nbooks\ncode\n", 3), Ok((names(["code", "books"]), vec![0, 1, 0])));
-        assert_eq!(tasks(b"code\n\nbooks", 3).unwrap_err(), "line 2 is ``, the name of a task is expected");
-        assert_eq!(tasks(b"code\n", 3).unwrap_err(), "it has 1 lines, and there are 3 samples");
+    fn a_task_or_a_group_is_a_name_on_each_line() {
+        let of = |text: &[u8], n_samples| names(text, n_samples, "task");
+        let expected = ["code", "books"].map(str::to_owned).to_vec();
+        assert_eq!(of(b"code\nbooks\ncode\n", 3), Ok((expected, vec![0, 1, 0])));
+        assert_eq!(of(b"code\n\nbooks", 3).unwrap_err(), "line 2 is ``, the name of a task is expected");
+        assert_eq!(of(b"code\n", 3).unwrap_err(), "it has 1 lines, and there are 3 samples");
     }
 
     #[test]

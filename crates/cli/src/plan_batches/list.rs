@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
-use plimsoll_sampler::{Batches, PackedRows, Piece};
+use plimsoll_sampler::{Batches, Groups, PackedRows, Piece};
 use serde_json::json;
 
 /// The batches of a plan, in order.
@@ -21,6 +21,13 @@ pub(super) struct Edges<const AXES: usize> {
     pub(super) ids: Vec<u64>,
 }
 
+/// Batches of groups that stay together, and what their samples are called.
+pub(super) struct Together {
+    pub(super) batches: Batches<2>,
+    pub(super) groups: Groups,
+    pub(super) ids: Vec<u64>,
+}
+
 /// Packed rows, how many of them a batch has, and what their samples are called.
 pub(super) struct Rows {
     pub(super) all: PackedRows,
@@ -35,14 +42,9 @@ impl<const AXES: usize> Edges<AXES> {
 }
 
 impl<const AXES: usize> List for Edges<AXES> {
-    /// The ids in the order of the batches, then where each batch begins and the last one ends.
     fn binary(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ends = self.batches.iter().scan(0, |end, batch| {
-            *end += batch.ids.len() as u64;
-            Some(*end)
-        });
-        let ids = self.batches.iter().flat_map(|batch| batch.ids).map(|id| self.id(*id));
-        write_numbers(ids.chain([0]).chain(ends), out)
+        let ids = self.batches.iter().flat_map(|batch| batch.ids).map(|id| [self.id(*id)]);
+        write_binary(ids, self.batches.iter().map(|batch| batch.ids.len()), out)
     }
 
     fn json(&self, n_ranks: u32, out: &mut dyn Write) -> io::Result<()> {
@@ -53,8 +55,27 @@ impl<const AXES: usize> List for Edges<AXES> {
     }
 }
 
-fn write_numbers(mut numbers: impl Iterator<Item = u64>, out: &mut dyn Write) -> io::Result<()> {
-    numbers.try_for_each(|number| out.write_all(&number.to_le_bytes()))
+impl Together {
+    /// The samples of each batch, and what they are padded to.
+    fn batches(&self) -> impl Iterator<Item = (Vec<u64>, u32)> {
+        self.batches.iter().map(|batch| {
+            let members = batch.ids.iter().flat_map(|group| self.groups.members(*group));
+            (members.map(|id| self.ids[*id as usize]).collect(), batch.longest[1])
+        })
+    }
+}
+
+impl List for Together {
+    fn binary(&self, out: &mut dyn Write) -> io::Result<()> {
+        let ids = self.batches().flat_map(|it| it.0).map(|id| [id]);
+        write_binary(ids, self.batches().map(|it| it.0.len()), out)
+    }
+
+    fn json(&self, n_ranks: u32, out: &mut dyn Write) -> io::Result<()> {
+        self.batches().zip((0..n_ranks).cycle()).try_for_each(|((ids, longest), rank)| {
+            writeln!(out, "{}", json!({ "rank": rank, "edges": [longest], "ids": ids }))
+        })
+    }
 }
 
 impl Rows {
@@ -65,13 +86,8 @@ impl Rows {
 }
 
 impl List for Rows {
-    /// The pieces in the order of the rows, then where each row begins among them and the last one ends.
     fn binary(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ends = self.all.iter().scan(0, |end, row| {
-            *end += row.len() as u64;
-            Some(*end)
-        });
-        write_numbers(self.all.iter().flatten().flat_map(|it| self.piece(it)).chain([0]).chain(ends), out)
+        write_binary(self.all.iter().flatten().map(|it| self.piece(it)), self.all.iter().map(<[Piece]>::len), out)
     }
 
     fn json(&self, n_ranks: u32, out: &mut dyn Write) -> io::Result<()> {
@@ -81,4 +97,18 @@ impl List for Rows {
             writeln!(out, "{}", json!({ "rank": rank, "row_len": self.all.row_len(), "rows": rows }))
         })
     }
+}
+
+/// Writes the ids in the order of the batches, or the pieces in that of the rows, then where each batch or row begins among
+/// them and the last one ends.
+fn write_binary<const N: usize>(
+    of_each: impl Iterator<Item = [u64; N]>,
+    sizes: impl Iterator<Item = usize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let ends = sizes.scan(0, |end, size| {
+        *end += size as u64;
+        Some(*end)
+    });
+    of_each.flatten().chain([0]).chain(ends).try_for_each(|number| out.write_all(&number.to_le_bytes()))
 }

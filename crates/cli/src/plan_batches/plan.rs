@@ -1,15 +1,17 @@
 //! From flags to a plan.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PaddedBudget, PlanConfig, PlanError,
-    SamplerError, Split, TaskMix, temperature_shares,
+    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PackReport, PaddedBudget, PlanConfig, PlanError,
+    PlanReport, SamplerError, Split, TaskMix, temperature_shares,
 };
 
+use super::groups::NamedGroups;
 use super::lengths::{read_lengths, read_tasks, read_weights};
-use super::list::{Edges, List, Rows};
+use super::list::{Edges, List, Rows, Together};
 use super::said::{LeftOut, Quality, Rounds, Said, TaskCount};
 use crate::args::{Outside, PlanBatchesArgs};
 use crate::exit::{UserError, user_error};
@@ -17,14 +19,16 @@ use crate::exit::{UserError, user_error};
 /// Plans the batches that are asked for.
 pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), UserError> {
     let columns = read_lengths(&args.lengths, args.least(), &args.most())?;
-    match (columns.len(), args.row_len) {
-        (1, Some(row_len)) => args.packed(row_len, args.admitted(columns)?),
-        (_, Some(_)) => {
-            Err(user_error(format!("plan {}: `--row-len` takes lengths of one column", args.lengths.display())))
+    match (columns.len(), args.row_len, &args.groups) {
+        (1, Some(row_len), _) => args.packed(row_len, columns),
+        (1, None, Some(path)) => args.together(path, columns),
+        (1, None, None) => args.padded::<1>(columns),
+        (2, None, None) => args.padded::<2>(columns),
+        (_, None, None) => args.padded::<3>(columns),
+        _ => {
+            let flags = "`--row-len` and `--groups` take lengths of one column";
+            Err(user_error(format!("plan {}: {flags}", args.lengths.display())))
         }
-        (1, None) => args.padded::<1>(columns),
-        (2, None) => args.padded::<2>(columns),
-        _ => args.padded::<3>(columns),
     }
 }
 
@@ -104,27 +108,17 @@ impl PlanBatchesArgs {
         if let Some(path) = &self.weights {
             index = index.with_weights(&kept(&ids, &read_weights(path, n_read)?)).map_err(refused)?;
         }
-        let mix = TaskMix {
+        let config = self.config(TaskMix {
             shares: self.shares_of(&names, index.tasks())?,
             ends: self.ends.into(),
             normalize_shares: self.normalize_shares,
             homogeneous: self.homogeneous,
             ..TaskMix::default()
-        };
-        let config = PlanConfig {
-            seed: self.seed,
-            window: self.window(),
-            most_samples: self.max_batch_size.unwrap_or(u32::MAX),
-            multiple_of: self.multiple_of,
-            drop_last: self.drop_last,
-            tasks: mix,
-            ..PlanConfig::default()
-        };
+        });
         let begun = Instant::now();
         let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(|it| self.refused(it))?;
         let mut batches = planner.plan_epoch(self.epoch);
-        let ranks = NonZeroUsize::new(self.ranks as usize).unwrap_or(NonZeroUsize::MIN);
-        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, ranks), n_batches: batches.len() };
+        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, self.ranks()), n_batches: batches.len() };
         let took = begun.elapsed();
         let tasks = TaskCount::all(&names, planner.index().tasks(), planner.task_plans().as_deref(), &batches);
         let quality = Quality::Padded(planner.report(self.epoch, &batches));
@@ -132,8 +126,37 @@ impl PlanBatchesArgs {
         Ok((Box::new(Edges { batches, ids }), said))
     }
 
+    /// Plans batches of groups that stay together.
+    fn together(&self, path: &Path, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
+        let n_read = columns.first().map_or(0, Vec::len);
+        let admitted = self.admitted(columns)?;
+        let groups = NamedGroups::read(path, n_read, &admitted)?;
+        let (left_out, ids) = (LeftOut::of(&admitted), admitted.ids);
+        let begun = Instant::now();
+        let planner = groups.planner(PaddedBudget([self.budget[0]]), self.config(TaskMix::default()))?;
+        let mut batches = planner.plan_epoch(self.epoch);
+        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, self.ranks()), n_batches: batches.len() };
+        let took = begun.elapsed();
+        let report = planner.report(self.epoch, &batches);
+        let quality = Quality::Padded(PlanReport { n_samples: ids.len() as u64, ..report });
+        let said = Said { rounds: Some(rounds), ..self.said(quality, Vec::new(), left_out, took) }.of_groups(&groups);
+        Ok((Box::new(Together { batches, groups: groups.groups, ids }), said))
+    }
+
+    fn config<const AXES: usize>(&self, tasks: TaskMix) -> PlanConfig<AXES> {
+        PlanConfig {
+            seed: self.seed,
+            window: self.window(),
+            most_samples: self.max_batch_size.unwrap_or(u32::MAX),
+            multiple_of: self.multiple_of,
+            drop_last: self.drop_last,
+            tasks,
+            ..PlanConfig::default()
+        }
+    }
+
     /// Plans packed rows.
-    fn packed(&self, row_len: u32, admitted: Admitted) -> Result<(Box<dyn List>, Said), UserError> {
+    fn packed(&self, row_len: u32, columns: Vec<Vec<u32>>) -> Result<(Box<dyn List>, Said), UserError> {
         let rows = usize::try_from(self.budget[0] / u64::from(row_len)).unwrap_or(usize::MAX);
         let Some(rows) = NonZeroUsize::new(rows) else {
             let budget = self.budget[0];
@@ -143,16 +166,34 @@ impl PlanBatchesArgs {
         };
         let split = self.overlap.map_or(Split::Refuse, |overlap| Split::Cut { overlap });
         let config = PackConfig { split, seed: self.seed, window: self.window(), ..PackConfig::new(row_len) };
+        let n_read = columns.first().map_or(0, Vec::len);
+        let admitted = self.admitted(columns)?;
+        let groups = self.groups.as_ref().map(|path| NamedGroups::read(path, n_read, &admitted)).transpose()?;
         let (left_out, Admitted { index, ids, .. }) = (LeftOut::of(&admitted), admitted);
         let begun = Instant::now();
-        let planner = PackPlanner::try_new(index, config).map_err(refused)?;
-        let all = planner.plan_epoch(self.epoch);
+        let planner = match &groups {
+            Some(groups) => groups.pack_planner(config)?,
+            None => PackPlanner::try_new(index, config).map_err(refused)?,
+        };
+        let planned = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
-        let quality = Quality::Packed(planner.report(self.epoch, &all));
-        let n_batches = all.len().div_ceil(rows.get());
-        let n_cut = n_batches.is_multiple_of(self.ranks as usize).then_some(0);
-        let said = self.said(quality, Vec::new(), left_out, took);
-        Ok((Box::new(Rows { all, of_batch: rows, ids }), Said { rounds: Some(Rounds { n_cut, n_batches }), ..said }))
+        let n_batches = planned.len().div_ceil(rows.get());
+        let rounds = Rounds { n_cut: n_batches.is_multiple_of(self.ranks as usize).then_some(0), n_batches };
+        let report = planner.report(self.epoch, &planned);
+        let said =
+            |report| Said { rounds: Some(rounds), ..self.said(Quality::Packed(report), Vec::new(), left_out, took) };
+        let (all, said) = match &groups {
+            Some(groups) => {
+                let report = PackReport { n_pieces: ids.len() as u64, ..report };
+                (groups.rows(&planned), said(report).of_groups(groups))
+            }
+            None => (planned, said(report)),
+        };
+        Ok((Box::new(Rows { all, of_batch: rows, ids }), said))
+    }
+
+    fn ranks(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.ranks as usize).unwrap_or(NonZeroUsize::MIN)
     }
 
     fn window(&self) -> Option<usize> {
@@ -190,6 +231,6 @@ impl PlanBatchesArgs {
 
     fn said(&self, quality: Quality, tasks: Vec<TaskCount>, left_out: Option<LeftOut>, took: Duration) -> Said {
         let planning_seconds = took.as_secs_f64();
-        Said { quality, tasks, left_out, ranks: self.ranks, rounds: None, planning_seconds }
+        Said { quality, groups: None, tasks, left_out, ranks: self.ranks, rounds: None, planning_seconds }
     }
 }

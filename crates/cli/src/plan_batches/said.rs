@@ -3,11 +3,16 @@
 use plimsoll_sampler::{AdmitCounts, Admitted, Batches, Mixing, PackReport, PlanReport, TaskPlan};
 use serde::Serialize;
 
+use super::groups::NamedGroups;
+
 /// What is said of a plan, and how long it took.
 #[derive(Debug, Serialize)]
 pub(super) struct Said {
     #[serde(flatten)]
     pub(super) quality: Quality,
+    /// Groups that stay together, where there are such; mates are then groups that share a batch or a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) groups: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tasks: Vec<TaskCount>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,6 +123,10 @@ impl TaskCount {
 }
 
 impl Said {
+    pub(super) fn of_groups(self, groups: &NamedGroups) -> Self {
+        Self { groups: Some(groups.groups.len()), ..self }
+    }
+
     pub(super) fn table(&self) -> String {
         let mut rows = match &self.quality {
             Quality::Padded(report) => vec![
@@ -136,6 +145,7 @@ impl Said {
                 ("mates kept", format!("{} in the next epoch", percent(report.mates_kept, 2))),
             ],
         };
+        rows.splice(1..1, self.groups.map(|it| ("groups", it.to_string())));
         rows.extend(self.left_out.iter().map(|it| ("left out", it.told())));
         rows.extend(self.dropped());
         rows.extend(self.tasks.iter().map(|it| ("task", it.told())));
@@ -200,7 +210,15 @@ mod tests {
         let index = SampleIndex::try_new([vec![5, 1, 6, 1, 2]]).unwrap();
         let planner = BatchPlanner::try_new(index, PaddedBudget([12]), PlanConfig::default()).unwrap();
         let quality = Quality::Padded(planner.report(0, &planner.plan_epoch(0)));
-        let said = Said { quality, tasks: Vec::new(), left_out: None, ranks: 1, rounds: None, planning_seconds: 1e-6 };
+        let said = Said {
+            quality,
+            groups: None,
+            tasks: Vec::new(),
+            left_out: None,
+            ranks: 1,
+            rounds: None,
+            planning_seconds: 1e-6,
+        };
         let expected = "\
 samples      5
 batches      2

@@ -7,6 +7,7 @@ use std::{env, fs, thread};
 use plimsoll_train::Fleet;
 
 use super::LAUNCHER;
+use super::words::{numbers, text};
 
 /// Numbers that hold a name: Linux lets one have 64 bytes.
 const NUMBERS: usize = 8;
@@ -22,23 +23,13 @@ pub(crate) fn machines(fleet: &mut dyn Fleet) -> anyhow::Result<Vec<String>> {
     if fleet.n_ranks() == 1 {
         return Ok(Vec::new());
     }
-    Ok(fleet.agree(&numbers(&own_name()))?.chunks_exact(NUMBERS).map(name).collect())
+    Ok(fleet.agree(&numbers::<NUMBERS>(&own_name()))?.chunks_exact(NUMBERS).map(text).collect())
 }
 
 fn own_name() -> String {
     let read = |path| fs::read_to_string(path).ok();
     let name = read("/proc/sys/kernel/hostname").or_else(|| env::var("HOSTNAME").ok());
     name.unwrap_or_default().trim().to_owned()
-}
-
-fn numbers(name: &str) -> [u64; NUMBERS] {
-    let mut bytes = name.bytes();
-    [(); NUMBERS].map(|()| u64::from_le_bytes([(); 8].map(|()| bytes.next().unwrap_or(0))))
-}
-
-fn name(numbers: &[u64]) -> String {
-    let bytes: Vec<_> = numbers.iter().flat_map(|it| it.to_le_bytes()).take_while(|it| *it != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Machines, and how many ranks each has.
@@ -116,13 +107,6 @@ fn answers(child: Option<Child>, end: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_heard_as_it_was_told() {
-        for it in ["", "node-7", "node-7.cluster.example", &"n".repeat(64)] {
-            assert_eq!(name(&numbers(it)), it);
-        }
-    }
 
     #[test]
     fn a_machine_is_named_once_with_all_its_ranks() {

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use plimsoll_monitor::{History, MatesKept, RankReport, Restart, RunFacts};
+use plimsoll_monitor::{History, MatesKept, RankReport, Restart, RunFacts, UndoneStep};
 use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log_with};
-use plimsoll_types::{Event, StepDone};
+use plimsoll_types::Event;
 
 /// What the log does not say, inside a run directory.
 pub(crate) const FACTS_FILE: &str = "facts.json";
@@ -26,8 +26,10 @@ pub(crate) fn at_end(facts: RunFacts, outcome: &Outcome, warnings: Vec<String>) 
 
 /// Adds what other files of the run directory say.
 pub(crate) fn with_others(facts: RunFacts, run_dir: &Path) -> RunFacts {
+    let (other_ranks, unread) = other_ranks(run_dir);
     RunFacts {
-        other_ranks: other_ranks(run_dir),
+        other_ranks,
+        warnings: facts.warnings.into_iter().chain(unread).collect(),
         restarts: restarts(run_dir),
         undone: undone(run_dir),
         out_dir: run_dir.display().to_string(),
@@ -47,14 +49,19 @@ pub(crate) fn read(run_dir: &Path) -> Result<RunFacts, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Sums up the logs of the other ranks, of those too that took part for a time; what cannot be read is left out.
-fn other_ranks(run_dir: &Path) -> Vec<RankReport> {
-    let of_rank = |(rank, folder): (u32, PathBuf)| {
+/// Sums up the logs of the other ranks, of those too that took part for a time, and says which cannot be read.
+fn other_ranks(run_dir: &Path) -> (Vec<RankReport>, Vec<String>) {
+    let (mut ranks, mut unread) = (Vec::new(), Vec::new());
+    for (rank, folder) in folders_of_ranks(run_dir) {
         let mut history = History::default();
-        read_log_with(&folder, &mut |event| history.hear(&event)).ok()?;
-        Some(RankReport::new(rank, &history))
-    };
-    folders_of_ranks(run_dir).into_iter().filter_map(of_rank).collect()
+        match read_log_with(&folder, &mut |event| history.hear(&event)) {
+            Ok(_) => ranks.push(RankReport::new(rank, &history)),
+            Err(error) => {
+                unread.push(format!("rank {rank} is left out of this report, and its samples with it: {error}"))
+            }
+        }
+    }
+    (ranks, unread)
 }
 
 /// Returns the deaths that other processes of the run have noted, whoever started them; what cannot be read is left out.
@@ -69,17 +76,41 @@ fn restarts(run_dir: &Path) -> Vec<Restart> {
 }
 
 /// Returns the steps that were undone because a process died or a checkpoint was damaged; what cannot be read is left out.
-fn undone(run_dir: &Path) -> Vec<StepDone> {
+fn undone(run_dir: &Path) -> Vec<UndoneStep> {
     let Ok(file) = File::open(run_dir.join(UNDONE_FILE)) else { return Vec::new() };
-    let step =
-        |line: String| if let Ok(Event::StepDone(done)) = serde_json::from_str(&line) { Some(done) } else { None };
+    let step = |line: String| match serde_json::from_str(&line) {
+        Ok(Event::StepDone(done)) => Some(done.into()),
+        _ => None,
+    };
     // Bytes that are no text make no line that is one of ours.
     BufReader::new(file).lines().map_while(Result::ok).filter_map(step).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_train::{EVENTS_FILE, RANKS};
+
     use super::*;
+
+    #[test]
+    fn a_rank_whose_log_cannot_be_read_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        for (rank, log) in
+            [("1", "{\"event\":\"epoch_done\",\"epoch\":0,\"step\":12,\"samples\":96}\n"), ("2", "{}\n{}\n")]
+        {
+            let own = folder.path().join(RANKS).join(rank);
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join(EVENTS_FILE), log).unwrap();
+        }
+        let facts = RunFacts { warnings: vec!["before".to_owned()], ..RunFacts::default() };
+        let facts = with_others(facts, folder.path());
+        assert_eq!(facts.other_ranks.iter().map(|it| it.rank).collect::<Vec<_>>(), [1]);
+        let [before, unread] = facts.warnings.as_slice() else { panic!("{:?}", facts.warnings) };
+        assert!(
+            before == "before" && unread.starts_with("rank 2 is left out") && unread.contains("line 1"),
+            "{unread}"
+        );
+    }
 
     #[test]
     fn every_process_that_died_is_counted_whoever_started_the_next_one() {

@@ -57,7 +57,7 @@ pub(crate) fn write(
     ];
     for (name, plot) in plots.into_iter().chain(tasks) {
         write_file(&folder.join(format!("{name}.svg")), plot.svg.as_bytes())?;
-        write_file(&folder.join(format!("{name}.png")), &plot.png)?;
+        write_file(&folder.join(format!("{name}.png")), &plot.png())?;
     }
     Ok(report)
 }

@@ -60,7 +60,7 @@ impl Recorded {
 
 /// Refuses what is no run directory.
 pub(super) fn check(path: &Path) -> Result<(), UserError> {
-    let wrong = |what: &str| user_error(format!("read the run {}: {what}", path.display()));
+    let wrong = |what: &str| wrong(path, what);
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(wrong("there is no such folder")),
         Err(error) => Err(wrong(&error.to_string())),
@@ -69,12 +69,30 @@ pub(super) fn check(path: &Path) -> Result<(), UserError> {
     }
 }
 
+/// Whether a folder holds something, and no log of a run.
+pub(super) fn is_foreign(path: &Path) -> bool {
+    RunDir::is_occupied(path) && !path.join(EVENTS_FILE).is_file()
+}
+
+/// Refuses a folder without a log.
+pub(super) fn no_log(run: &Path) -> UserError {
+    wrong(run, "it is no run directory: it holds no `events.jsonl`")
+}
+
+/// Refuses a log that is not that of a run.
+pub(super) fn headless(run: &Path) -> UserError {
+    wrong(run, "its `events.jsonl` does not begin with `run_started`, as that of a run does")
+}
+
+fn wrong(run: &Path, what: &str) -> UserError {
+    user_error(format!("read the run {}: {what}", run.display()))
+}
+
 /// Reads the log of a run directory, which must have begun; returns whether its last line is cut short, too.
 fn log(run: &Path, hear: &mut dyn FnMut(&Event)) -> Result<(History, bool), UserError> {
     check(run)?;
-    let wrong = |what: &str| user_error(format!("read the run {}: {what}", run.display()));
     if !run.join(EVENTS_FILE).is_file() {
-        return Err(wrong("it is no run directory: it holds no `events.jsonl`"));
+        return Err(no_log(run));
     }
     let (mut history, mut begins) = (History::default(), None);
     let truncated = read_log_with(run, &mut |event| {
@@ -84,9 +102,9 @@ fn log(run: &Path, hear: &mut dyn FnMut(&Event)) -> Result<(History, bool), User
     });
     let truncated = truncated.map_err(|error| user_error(error.to_string()))?;
     match begins {
-        None => Err(wrong("its `events.jsonl` is empty: the run had not begun")),
+        None => Err(wrong(run, "its `events.jsonl` is empty: the run had not begun")),
         Some(true) => Ok((history, truncated)),
-        Some(false) => Err(wrong("its `events.jsonl` does not begin with `run_started`, as that of a run does")),
+        Some(false) => Err(headless(run)),
     }
 }
 

@@ -12,7 +12,7 @@ use plimsoll_monitor::{Decoder, Pace, Progress};
 use plimsoll_train::{RunDir, log_files};
 use plimsoll_types::{EndReason, Event, RunEnded};
 
-use super::recorded::check;
+use super::recorded::{check, headless, is_foreign, no_log};
 use crate::display::Display;
 use crate::exit::{UserError, user_error};
 
@@ -25,28 +25,44 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shows what a run does until it ends, or nobody writes it any more.
 pub(super) fn watch(run: &Path) -> anyhow::Result<ExitCode> {
-    check(run)?;
-    let mut tail = Tail::of(run);
-    let (mut watched, mut last) = (Watched::new(), Instant::now());
-    let ended = loop {
-        let is_new = tail.more(&mut watched)?;
-        watched.catch_up();
-        if let Some(ended) = watched.ended {
-            break ended;
-        }
-        if is_new || RunDir::is_being_written(run) {
-            last = Instant::now();
-        }
-        if PATIENCE < last.elapsed() {
-            let (path, seconds) = (run.display(), PATIENCE.as_secs());
-            anyhow::bail!("watch {path}: nobody has written it for {seconds} s, and it has not ended; {GO_ON}");
-        }
-        thread::sleep(EVERY);
-    };
-    drop(watched);
+    let ended = follow(run, PATIENCE)?;
     println!("{}: {} after {} steps", run.display(), how(ended.reason), ended.step);
     Ok(ExitCode::SUCCESS)
 }
+
+/// Shows what a run does, and returns how it ended, or why no more is to be expected.
+fn follow(run: &Path, patience: Duration) -> anyhow::Result<RunEnded> {
+    check(run)?;
+    let mut tail = Tail::of(run);
+    let (mut watched, mut last) = (Watched::new(), Instant::now());
+    loop {
+        let is_new = tail.more(&mut watched)?;
+        watched.catch_up();
+        if watched.is_headless {
+            return Err(headless(run).into());
+        }
+        if let Some(ended) = watched.ended {
+            return Ok(ended);
+        }
+        if is_new || RunDir::is_being_written(run) {
+            last = Instant::now();
+        } else if is_foreign(run) {
+            return Err(no_log(run).into());
+        }
+        if patience < last.elapsed() {
+            let (path, seconds) = (run.display(), patience.as_secs());
+            if watched.progress.is_none() {
+                let what = format!("watch {path}: no run yet: nobody has begun one for {seconds} s; {BEGIN}");
+                return Err(user_error(what).into());
+            }
+            anyhow::bail!("watch {path}: nobody has written it for {seconds} s, and it has not ended; {GO_ON}");
+        }
+        thread::sleep(EVERY);
+    }
+}
+
+/// What makes a run to watch.
+const BEGIN: &str = "`train --out DIR` begins one";
 
 /// What can be done with a run that died.
 const GO_ON: &str = "`train --resume` goes on with it, and `report` says what came of it";
@@ -69,12 +85,15 @@ struct Watched {
     ended: Option<RunEnded>,
     /// Whether what is heard was there before, or comes again: of that only where it ends is shown.
     is_behind: bool,
+    /// Whether an event came before the head of the run, without which nothing can be shown.
+    is_headless: bool,
 }
 
 impl Watched {
     fn new() -> Self {
         let display = Display::of_another();
-        Self { display, progress: None, pace: Pace::default(), work: (0, 0.0), ended: None, is_behind: true }
+        let (progress, pace, work, ended) = (None, Pace::default(), (0, 0.0), None);
+        Self { display, progress, pace, work, ended, is_behind: true, is_headless: false }
     }
 
     /// Shows where the run stands, once what was before is heard.
@@ -89,7 +108,10 @@ impl Watched {
         if let Event::RunStarted(start) = event {
             self.progress = Some(Progress::of(start));
         }
-        let Some(progress) = &mut self.progress else { return };
+        let Some(progress) = &mut self.progress else {
+            self.is_headless = true;
+            return;
+        };
         progress.hear(event);
         if let Event::StepDone(done) = event {
             self.pace.step(done.seconds);
@@ -107,7 +129,7 @@ impl Follow for Watched {
     fn begin_again(&mut self) {
         (self.progress, self.pace, self.work, self.ended) = (None, Pace::default(), (0, 0.0), None);
         self.display.forget();
-        self.is_behind = true;
+        (self.is_behind, self.is_headless) = (true, false);
     }
 
     fn hear(&mut self, event: &Event) {
@@ -272,6 +294,15 @@ mod tests {
         assert_eq!(more(&mut tail), Heard(vec![], false));
         std::fs::remove_file(&second).unwrap();
         assert_eq!(more(&mut tail), Heard(vec![epoch(1), epoch(2)], true));
+    }
+
+    #[test]
+    fn a_folder_where_nobody_begins_a_run_has_none_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let watched = || follow(folder.path(), Duration::from_secs(1)).unwrap_err().to_string();
+        for error in [watched(), std::fs::write(folder.path().join(EVENTS_FILE), "").map(|()| watched()).unwrap()] {
+            assert!(error.contains("no run yet: nobody has begun one for 1 s; `train --out DIR`"), "{error}");
+        }
     }
 
     #[test]

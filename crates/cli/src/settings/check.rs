@@ -48,7 +48,13 @@ impl Settings {
             }
         }
         if self.batch.pack && self.job != JobName::Text {
-            return refused("batch.pack", true, "false for any job but `text`");
+            let allowed = match self.job {
+                JobName::Multitask => {
+                    "false for `multitask`, whose samples have two lengths: several in a row have one"
+                }
+                _ => "false for any job but `text`",
+            };
+            return refused("batch.pack", true, allowed);
         }
         if 1 < self.batch.multiple_of {
             let unpadded = match (self.job, self.batch.pack) {
@@ -90,18 +96,13 @@ impl Settings {
         refused("memory.capacity", format!("{sizes} sizes ({})", memory.capacity), &devices)
     }
 
-    /// NCCL adds on NVIDIA devices, of which each rank has its own.
+    /// NCCL adds on NVIDIA devices; whether each rank has its own shows when the machines of all are known.
     fn check_reduction(&self) -> Result<(), UserError> {
         if self.train.reduction == Reduction::Host {
             return Ok(());
         }
-        let is_other = |it: &DeviceKind| !matches!(it, DeviceKind::Cuda(_));
-        let devices: Vec<_> = self.devices.iter().collect();
-        let is_twice = |it: &DeviceKind| 1 < devices.iter().filter(|other| *other == it).count();
-        if let Some(it) = devices.iter().find(|it| is_other(it) || is_twice(it)) {
-            let again = if is_other(it) { "" } else { " twice" };
-            let allowed =
-                format!("\"host\" where `device` names {it}{again}: NCCL takes an NVIDIA device for each rank");
+        if let Some(it) = self.devices.iter().find(|it| !matches!(it, DeviceKind::Cuda(_))) {
+            let allowed = format!("\"host\" where `device` names {it}: NCCL takes an NVIDIA device for each rank");
             return refused("train.reduction", "\"nccl\"", &allowed);
         }
         if !cfg!(feature = "nccl") {
@@ -135,9 +136,14 @@ impl Settings {
                 format!("below 1 − `data.validation_share` ({validation}), so that something is left to train on");
             return refused("data.test_share", test, &allowed);
         }
-        if self.job != JobName::Sequence && !self.data.group_column.is_empty() {
-            let column = format!("\"{}\"", self.data.group_column);
-            return refused("data.group_column", column, "\"\" but for `sequence`, whose `labels.csv` has columns");
+        let columns =
+            [("data.group_column", &self.data.group_column), ("data.source_column", &self.data.source_column)];
+        if let Some((key, column)) = columns.into_iter().find(|it| !it.1.is_empty() && self.job != JobName::Sequence) {
+            let allowed = "\"\" but for `sequence`, whose `labels.csv` has columns";
+            return refused(key, format!("\"{column}\""), allowed);
+        }
+        if self.data.stream && !matches!(self.job, JobName::Sequence | JobName::Multitask) {
+            return refused("data.stream", true, "false for any job but `sequence` and `multitask`");
         }
         self.check_lengths()
     }

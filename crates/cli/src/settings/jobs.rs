@@ -54,6 +54,7 @@ impl Settings {
             folder: self.folder("sequence"),
             shares: self.shares(),
             group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
+            source_column: Some(self.data.source_column.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             lengths: self.lengths(),
@@ -61,8 +62,8 @@ impl Settings {
     }
 
     pub(crate) fn sequence(&self) -> SequenceConfig {
-        let Sequence { heads, head_width, blocks, stream } = self.sequence;
-        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream }
+        let Sequence { heads, head_width, blocks } = self.sequence;
+        SequenceConfig { model: EncoderConfig { heads, head_width, blocks }, stream: self.data.stream }
     }
 
     pub(crate) fn samples(&self, room: Room) -> SamplesConfig {
@@ -86,6 +87,7 @@ impl Settings {
             augmentation: Augmentation { zoom, colors, mirror },
             measure_tasks: self.tasks.balance == BalanceKind::GradNorm,
             seed: self.seed,
+            stream: self.data.stream,
         }
     }
 

@@ -7,7 +7,7 @@ use plimsoll_predict::{Dtype, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::{TaskMix, cells};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery, Scaling,
+    BalanceConfig, ControllerConfig, FitConfig, KnownTooLarge, LearningRate, LoaderConfig, OptimizerRecovery, Scaling,
     StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
 };
 use plimsoll_types::{Cells, Extent, Knobs};
@@ -96,7 +96,7 @@ impl Settings {
         } else {
             self.batch.effective_batch_size / SAMPLES_OF_REPLICA
         };
-        // Each of several processes has its part of the cores.
+        // Each of several processes has its part of the cores that are theirs together.
         let n_cores = u32::try_from(n_cores()).unwrap_or(u32::MAX) / self.n_processes.max(1);
         self.train.replicas.0.unwrap_or(n_cores.min(most).max(1))
     }
@@ -133,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// Returns the loader of a run with these cells; none where samples are cut.
+    /// Returns the loader of a run with these cells, none where samples are cut; shares come with what they are of.
     pub(crate) fn loader(&self, largest_extent: Extent, cells: Cells) -> LoaderConfig {
         let Data { workers, buffer_limit, look_ahead, .. } = self.data;
         let buffer_limit = buffer_limit.0.unwrap_or(USUAL_BUFFERS);
@@ -150,13 +150,7 @@ impl Settings {
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
             multiple_of: self.batch.multiple_of,
             drop_last: self.batch.drop_last,
-            tasks: TaskMix {
-                shares: self.tasks.shares.0.clone(),
-                normalize_shares,
-                diversity_weight,
-                homogeneous,
-                ends: ends.into(),
-            },
+            tasks: TaskMix { shares: None, normalize_shares, diversity_weight, homogeneous, ends: ends.into() },
             look_ahead,
             workers,
             bad_sample: self.bad_sample(),
@@ -203,7 +197,7 @@ impl Settings {
             target: self.memory.target,
             draws_line: true,
             may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
-            longest: LongestEdges::default(),
+            too_large: KnownTooLarge::default(),
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {
                 predictor: self.predictor(),

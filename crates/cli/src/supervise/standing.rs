@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use plimsoll_train::{EVENTS_FILE, PROCESSES_FILE, Process, log_tail};
+use plimsoll_train::{EVENTS_FILE, last_process, log_tail};
 use plimsoll_types::{Bytes, Decision, Event, Knobs};
 
 /// The end of the log that is read: a step is a line, seldom of more than some KiB.
@@ -66,9 +66,7 @@ pub(super) fn identity(run: &Path) -> Option<(u64, u64)> {
 
 /// Returns the machine of each rank of the last process that worked on a run.
 pub(super) fn machines_of(run: &Path) -> Vec<String> {
-    let notes = fs::read(run.join(PROCESSES_FILE)).unwrap_or_default();
-    let lines = notes.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    lines.map(|it: Process| it.machines).next().unwrap_or_default()
+    last_process(run).map(|it| it.machines).unwrap_or_default()
 }
 
 fn last_checkpoint(run: &Path) -> Option<u64> {

@@ -50,6 +50,11 @@ impl Ended {
         }
     }
 
+    /// Whether it may have been for want of memory, though nobody has said so: by the kernel, perhaps of another machine.
+    pub(super) fn may_be_of_memory(self) -> bool {
+        matches!(self, Self::Signal(SIGKILL) | Self::Lost(_))
+    }
+
     /// Returns how a rank died, as its launcher's code says it, or `None` when they ended with a code of their own: Open MPI adds
     /// 128 to the signal, and MPICH does not. A code that no rank ends with is the launcher's.
     pub(super) fn of_launcher(status: ExitStatus) -> Option<Self> {

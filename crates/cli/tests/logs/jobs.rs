@@ -17,7 +17,7 @@ pub(crate) const TEXT: [&str; 5] =
 
 #[test]
 fn sequence_that_is_planned() {
-    let sets = [&SEQUENCE[..], &["sequence.stream=false"]].concat();
+    let sets = [&SEQUENCE[..], &["data.stream=false"]].concat();
     Run::new("sequence-planned", "sequence", "224MiB", 16, &sets).alone().check();
 }
 

@@ -21,7 +21,7 @@ fn certified() {
 /// What failed comes back up.
 #[test]
 fn bucketed() {
-    let sets = ["sequence.stream=false", "batch.effective_batch_size=24", "policy.reopen_after_steps=8"];
+    let sets = ["data.stream=false", "batch.effective_batch_size=24", "policy.reopen_after_steps=8"];
     let faults = json!([{ "id": 0, "at": 90, "kind": "oom" }]);
     Run::new("bucketed", "sequence", "384MiB", 40, &[&SEQUENCE[..], &sets].concat()).alone().under(&faults).check();
 }
@@ -45,7 +45,7 @@ fn fixed() {
 /// What is long does not fit, not even with gradient checkpointing, and is left out.
 #[test]
 fn a_capacity_that_is_tight() {
-    let sets = [&SEQUENCE[..], &["sequence.stream=false", "data.bad_sample=skip"]].concat();
+    let sets = [&SEQUENCE[..], &["data.stream=false", "data.bad_sample=skip"]].concat();
     Run::new("tight", "sequence", "140MiB", 12, &sets).alone().check();
 }
 

@@ -2,8 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Keys whose values are a clock's.
-const CLOCKS: [&str; 6] = [
+/// Keys whose values are a clock's, or depend on how far threads are.
+const CLOCKS: [&str; 10] = [
+    "waited_seconds",
+    "waited_share",
+    "ready_steps",
+    "mean_ready_steps",
     "seconds",
     "undone_seconds",
     "waiting_seconds",
@@ -23,11 +27,12 @@ const COLUMNS_OF_TASKS: usize = 8;
 const TOLERANCE: f64 = 2e-3;
 
 /// What stands before and after a value of a clock, a network or the machine in texts for people.
-const IN_SENTENCES: [(&str, &str); 11] = [
+const IN_SENTENCES: [(&str, &str); 12] = [
     ("data        loaded in ", ","),
     (" was completed in ", "\n"),
     ("| time | ", " |"),
     ("| overhead per step | ", " |"),
+    ("| reading ahead | ", " |"),
     (" validation | ", " |"),
     (" Larger micro-batches ", "\n"),
     ("Overfitting: ", "\n"),

@@ -1,9 +1,7 @@
 //! Runs of which a machine is gone.
 
-use std::fs;
-
 use crate::common::text;
-use crate::{check_epochs, done, has_ranks, plimsoll, steps_of};
+use crate::{check_epochs, done, has_ranks, own_launcher, plimsoll, steps_of};
 
 /// Starts ranks as `mpirun` does, of which one machine is gone after the first checkpoint: the second of two that the run is
 /// told it has.
@@ -32,15 +30,9 @@ fn a_run_goes_on_without_the_ranks_of_a_machine_that_does_not_come_back() {
     }
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
-    let path = std::env::var_os("PATH").unwrap();
-    let real = std::env::split_paths(&path).map(|it| it.join("mpirun")).find(|it| it.is_file()).unwrap();
-    let own = folder.path().join("mpirun");
-    fs::write(&own, LAUNCHER_THAT_LOSES_A_MACHINE).unwrap();
-    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let sets = ["train.checkpoint_every=2"];
     let mut command = plimsoll(&["--ranks", "2", "--steps", "120", "--capacity", "40MiB"], &out, &sets);
-    let paths = std::iter::once(folder.path().to_owned()).chain(std::env::split_paths(&path));
-    command.env("PATH", std::env::join_paths(paths).unwrap()).env("MPIRUN", real).env("OUT", &out);
+    own_launcher(&mut command, folder.path(), LAUNCHER_THAT_LOSES_A_MACHINE).env("OUT", &out);
     let said = text(&done(command).stderr);
     assert!(said.contains("gone does not answer: going on with 1 of 2 ranks"), "{said}");
     assert!(said.contains("lost by its launcher, which ended with code 255, after step"), "{said}");

@@ -6,7 +6,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod input;
 mod machines;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,6 +62,17 @@ fn has_ranks() -> bool {
         eprintln!("skipped: `mpirun -n 2 true` fails here");
     }
     is_there
+}
+
+/// Has a program start its ranks by a launcher of one's own, which knows the real one as `$MPIRUN`.
+fn own_launcher<'c>(command: &'c mut Command, folder: &Path, script: &str) -> &'c mut Command {
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|it| it.join("mpirun")).find(|it| it.is_file()).unwrap();
+    let own = folder.join("mpirun");
+    fs::write(&own, script).unwrap();
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let paths = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(paths).unwrap()).env("MPIRUN", real)
 }
 
 #[track_caller]
@@ -121,7 +134,7 @@ fn every_job_comes_to_the_weights_of_one_device_on_two_of_unequal_memory() {
         let (one, two) = (folder.path().join(format!("{job}-1")), folder.path().join(format!("{job}-2")));
         let args = ["--job", job, "--steps", "20", "--no-supervise"];
         // Together two devices with two samples each hold what one with four holds.
-        let sets = ["train.validate_every=20", "sequence.stream=false"];
+        let sets = ["train.validate_every=20", "data.stream=false"];
         done(plimsoll(&args, &one, &[&sets[..], &["batch.batch_size=4"]].concat()));
         let devices = ["--device", "flex, flex", "--capacity", "300 MiB, 200 MiB"];
         done(plimsoll(&[&args[..], &devices].concat(), &two, &[&sets[..], &["batch.batch_size=2"]].concat()));
@@ -141,7 +154,8 @@ const TWO: [&str; 4] = ["--device", "flex, flex", "--capacity", "300 MiB, 200 Mi
 #[test]
 fn two_devices_have_every_sample_once_of_a_stream_and_in_steps_of_one_batch() {
     let folder = tempfile::tempdir().unwrap();
-    for (job, set) in [("sequence", "sequence.stream=true"), ("text", "batch.effective_unit=batch")] {
+    let (stream, one_batch) = ("data.stream=true", "batch.effective_unit=batch");
+    for (job, set) in [("sequence", stream), ("multitask", stream), ("text", one_batch)] {
         let out = folder.path().join(job);
         let args = [&["--job", job, "--steps", "60", "--no-supervise"], &TWO[..]].concat();
         done(plimsoll(&args, &out, &[set, "batch.batch_size=16", "train.validate_every=60"]));

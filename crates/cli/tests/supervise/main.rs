@@ -220,16 +220,19 @@ fn a_worker_that_is_killed_is_started_again_and_finishes() {
 
 #[test]
 fn a_stream_whose_worker_is_killed_ends_with_the_same_weights_where_it_is_deterministic() {
-    let small = ["sequence.head_width=4", "sequence.blocks=1", "batch.batch_size=4", "data.look_ahead=64"];
-    let sets: Vec<_> = small.iter().flat_map(|it| ["--set", it]).collect();
-    let args = [&["--job", "sequence", "--deterministic", "--steps", "60"][..], &sets].concat();
-    let (calm, killed) = (Run::new(), Run::new());
-    let (code, stderr) = end(calm.start(&args));
-    assert_eq!(code, Some(0), "{stderr}");
-    finish_though_killed(&killed, killed.start(&args));
-    killed.check(60);
-    let weights = |run: &Run| fs::read(run.out().join("checkpoints/step-00000060/weights.safetensors")).unwrap();
-    assert!(weights(&calm) == weights(&killed), "the weights differ");
+    let small = ["sequence.head_width=4", "sequence.blocks=1", "multitask.channels=4", "multitask.image_size=16"];
+    let streamed = ["data.stream=true", "batch.batch_size=4", "data.look_ahead=64"];
+    let sets: Vec<_> = small.iter().chain(&streamed).flat_map(|it| ["--set", it]).collect();
+    for job in ["sequence", "multitask"] {
+        let args = [&["--job", job, "--deterministic", "--steps", "60"][..], &sets].concat();
+        let (calm, killed) = (Run::new(), Run::new());
+        let (code, stderr) = end(calm.start(&args));
+        assert_eq!(code, Some(0), "{stderr}");
+        finish_though_killed(&killed, killed.start(&args));
+        killed.check(60);
+        let weights = |run: &Run| fs::read(run.out().join("checkpoints/step-00000060/weights.safetensors")).unwrap();
+        assert!(weights(&calm) == weights(&killed), "{job}: the weights differ");
+    }
 }
 
 #[test]

@@ -201,11 +201,19 @@ impl Canvas {
 
     /// Covers an upright rectangle with lines that rise to the right.
     pub(super) fn hatched(&self, corners: [Point; 2], stroke: Stroke) {
-        let lines = hatching(corners).into_iter().map(|ends| {
+        self.lines(hatching(corners), stroke);
+    }
+
+    /// Draws straight lines that look alike as one element, however many.
+    pub(super) fn lines(&self, lines: impl IntoIterator<Item = [Point; 2]>, stroke: Stroke) {
+        let lines = lines.into_iter().map(|ends| {
             let [(x0, y0), (x1, y1)] = ends.map(|(x, y)| (decimal(x), decimal(y)));
             format!("{x0} {y0}L{x1} {y1}")
         });
-        self.path(&lines.collect::<Vec<_>>().join("M"), stroke);
+        let lines = lines.collect::<Vec<_>>().join("M");
+        if !lines.is_empty() {
+            self.path(&lines, stroke);
+        }
     }
 
     pub(super) fn dot(&self, (x, y): Point, radius: f64, color: Color) {
@@ -213,9 +221,17 @@ impl Canvas {
         self.add(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\"/>"));
     }
 
-    pub(super) fn cross(&self, (x, y): Point, radius: f64, stroke: Stroke) {
-        self.line(&[(x - radius, y - radius), (x + radius, y + radius)], stroke);
-        self.line(&[(x - radius, y + radius), (x + radius, y - radius)], stroke);
+    pub(super) fn cross(&self, at: Point, radius: f64, stroke: Stroke) {
+        self.crosses(&[at], radius, stroke);
+    }
+
+    /// Draws crosses that look alike, however many.
+    pub(super) fn crosses(&self, at: &[Point], radius: f64, stroke: Stroke) {
+        let arms = |(x, y): &Point| {
+            let rising = |up: f64| [(x - radius, y + up * radius), (x + radius, y - up * radius)];
+            [rising(-1.0), rising(1.0)]
+        };
+        self.lines(at.iter().flat_map(arms), stroke);
     }
 
     fn path(&self, places: &str, stroke: Stroke) {

@@ -1,10 +1,8 @@
-//! The font of the pictures: how wide its letters are, and what draws them.
+//! The font of the pictures: how wide its letters are.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use resvg::usvg::fontdb::Database;
-use skrifa::instance::{LocationRef, Size};
-use skrifa::{FontRef, MetadataProvider};
+use ttf_parser::Face;
 
 /// The family, with those that stand in for it where a picture is shown without it: they are no wider.
 pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
@@ -31,20 +29,7 @@ pub(super) fn width(text: &str, is_bold: bool) -> f64 {
 
 /// Returns the width of a character in sizes of its type; one that the font lacks is as wide as its sign for that.
 fn advance(font: &[u8], character: char) -> f64 {
-    let Ok(font) = FontRef::new(font) else { return 1.0 };
-    let glyph = font.charmap().map(character).unwrap_or_default();
-    let width = font.glyph_metrics(Size::new(1.0), LocationRef::default()).advance_width(glyph);
-    width.map_or(1.0, f64::from)
-}
-
-/// Returns the fonts that draw a picture, and no others.
-pub(super) fn fonts() -> Arc<Database> {
-    static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
-        let mut fonts = Database::new();
-        for font in [dejavu::sans::regular(), dejavu::sans::bold()] {
-            fonts.load_font_data(font.to_vec());
-        }
-        Arc::new(fonts)
-    });
-    FONTS.clone()
+    let Ok(font) = Face::parse(font, 0) else { return 1.0 };
+    let width = font.glyph_hor_advance(font.glyph_index(character).unwrap_or_default());
+    width.map_or(1.0, |it| f64::from(it) / f64::from(font.units_per_em()))
 }

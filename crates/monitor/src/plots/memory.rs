@@ -1,6 +1,6 @@
 //! Memory over the steps, against what was foreseen and what may be used, and the knobs that made it.
 
-use plimsoll_types::{Bytes, Stage, StepDone};
+use plimsoll_types::{Bytes, Stage};
 
 use super::Figure;
 use super::axis::Axis;
@@ -155,7 +155,7 @@ impl Timeline<'_> {
         for it in self.facts.restarts.iter().filter(|it| it.step as f64 <= end) {
             panel.hatched(canvas, (it.step as f64, (it.step + it.undone_steps) as f64), UNDONE);
         }
-        let undone: Vec<&StepDone> = self.facts.undone.iter().filter(|it| it.step as f64 <= end).collect();
+        let undone: Vec<_> = self.facts.undone.iter().filter(|it| it.step as f64 <= end).collect();
         // Each process has done its steps in order.
         for run in undone.chunk_by(|a, b| a.step < b.step) {
             let peaks: Vec<Point> = run.iter().map(|it| (it.step as f64, it.peak.as_f64() / unit)).collect();
@@ -248,12 +248,9 @@ impl Marks {
             of.iter().filter(|it| it.0 <= end).map(|it| (it.0, it.1.as_f64() / unit)).collect()
         };
         panel.dots(canvas, &places(&self.validations), VALIDATION.color);
-        panel.scatter(canvas, &places(&self.violations), REFUSED.color);
-        for (of, stroke) in [(&self.refused, REFUSED), (&self.deaths, DEATH)] {
-            for it in places(of) {
-                canvas.cross(panel.at(it), 7.0, stroke);
-            }
-        }
+        panel.scatter(canvas, &thin(places(&self.violations)), REFUSED.color);
+        panel.crosses(canvas, places(&self.refused), REFUSED);
+        panel.crosses(canvas, places(&self.deaths), DEATH);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pictures of a run and of a plan: SVG, and PNG that is drawn from it.
 
 mod axis;
+#[cfg(feature = "png")]
 mod bitmap;
 mod canvas;
 mod comparison;
@@ -35,13 +36,19 @@ const NARROW: (f64, f64) = (520.0, 880.0);
 /// Size of a small picture: as wide as a narrow page, its type is as large as the page's.
 const SMALL: (f64, f64) = (520.0, 360.0);
 
-/// A picture, in two formats.
+/// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
     /// The picture as an SVG document.
     pub svg: String,
-    /// The same as a PNG file.
-    pub png: Vec<u8>,
+}
+
+impl Plot {
+    /// Draws the picture as a PNG file.
+    #[cfg(feature = "png")]
+    pub fn png(&self) -> Vec<u8> {
+        bitmap::png(&self.svg)
+    }
 }
 
 /// Draws the loss over the steps, and the validation metric with its baseline below.
@@ -142,9 +149,7 @@ pub(crate) fn compared_pictures(runs: &[(&str, &History)], is_one_job: bool) -> 
 }
 
 fn render(figure: &impl Figure) -> Plot {
-    let svg = svg(figure, SIZE);
-    let png = bitmap::png(&svg);
-    Plot { svg, png }
+    Plot { svg: svg(figure, SIZE) }
 }
 
 /// Draws a figure at a size in pixels.

@@ -3,6 +3,7 @@
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Color, Fill, Lettering, Point, Stroke, palette};
 use super::header::MARGIN;
+use super::series::thin;
 
 /// Left edge of a panel that is as wide as the picture, in pixels: the labels of its y axis have room there.
 pub(super) const LEFT: f64 = 112.0;
@@ -165,12 +166,23 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Draws vertical lines through the panel, or short ones at its top where many would hide it.
+    /// Draws vertical lines through the panel, or short ones at its top where many would hide it, one in a pixel.
     pub(super) fn verticals(&self, canvas: &Canvas, steps: &[f64], stroke: Stroke) {
         let (top, bottom) = self.place.heights;
-        let (bottom, stroke) =
-            if steps.len() <= MAX_VERTICALS { (bottom, stroke) } else { (top + 12.0, Stroke { dash: None, ..stroke }) };
-        steps.iter().map(|it| self.at((*it, 0.0)).0).for_each(|x| canvas.line(&[(x, top), (x, bottom)], stroke));
+        let places = steps.iter().map(|it| self.at((*it, 0.0)).0);
+        if steps.len() <= MAX_VERTICALS {
+            return canvas.lines(places.map(|x| [(x, top), (x, bottom)]), stroke);
+        }
+        let mut places: Vec<f64> = places.map(f64::round).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let solid = Stroke { dash: None, ..stroke };
+        canvas.lines(places.into_iter().map(|x| [(x, top), (x, top + 12.0)]), solid);
+    }
+
+    /// Draws crosses; of many in a neighbourhood the lowest and the highest.
+    pub(super) fn crosses(&self, canvas: &Canvas, points: Vec<Point>, stroke: Stroke) {
+        canvas.crosses(&self.all(&thin(points)), 7.0, stroke);
     }
 
     /// Writes a remark into the middle of the panel, where there is nothing to draw.

@@ -19,7 +19,7 @@ fn a_run_without_trouble_is_told_nothing() {
 #[test]
 fn what_costs_most_is_named_with_its_key_and_its_figure() {
     let of_run = |undone: u64, part: f64| {
-        let undone = (0..undone).map(|it| run::step(it, run::knobs(48, 7))).collect();
+        let undone = (0..undone).map(|it| run::step(it, run::knobs(48, 7)).into()).collect();
         let step_settings = StepSettings { is_capacity_set: true, ..StepSettings::default() };
         let facts =
             RunFacts { undone, waiting: Some((21.0, part)), seconds: 100.0, step_settings, ..RunFacts::default() };

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use plimsoll_monitor::{StepsCsv, Table};
 use plimsoll_types::{Event, RunStarted, StepDone, TaskStep};
 
+use crate::exposition::SUPPLY;
 use crate::run;
 
 const PAGE: &str = include_str!("../../../../docs/tools.md");
@@ -34,6 +35,19 @@ fn every_column_is_documented() {
     for name in names {
         assert!(PAGE.contains(&format!("| `{name}` |")), "docs/tools.md lacks {name}");
     }
+}
+
+#[test]
+fn a_stream_fills_the_columns_of_what_is_read_ahead() {
+    let step = StepDone { supply: Some(SUPPLY), ..run::step(0, run::knobs(16, 4)) };
+    let table = StepsCsv::default().of(&[Event::StepDone(step)]);
+    let rows: Vec<_> = table.lines().map(cells).collect();
+    let of = |name: &str| rows[1][rows[0].iter().position(|it| it == name).unwrap()].as_str();
+    assert_eq!((of("stream_workers"), of("stream_waited_seconds"), of("stream_ready_steps")), ("2", "0.125", "3"));
+    assert_eq!(
+        (of("stream_buffer_samples"), of("stream_buffer_bytes"), of("stream_buffer_fill")),
+        ("40", "2097152", "0.5")
+    );
 }
 
 #[test]

@@ -4,9 +4,11 @@ use plimsoll_monitor::{
     History, RankReport, Restart, RunFacts, TrainingReport, decode, memory_timeline, training_curves,
 };
 use plimsoll_types::{
-    Attempt, Bytes, CheckpointSaved, Event, RunStarted, Stage, StepDone, StepFailed, StepShape, TaskStep, Validated,
+    Attempt, BoundExceeded, Bytes, CheckpointSaved, Event, MoveReason, Phase, RunStarted, Stage, StepDone, StepFailed,
+    StepShape, TaskStep, Validated,
 };
 
+use crate::plots::assert_drawn;
 use crate::run;
 
 fn page(events: &[Event], facts: &RunFacts) -> String {
@@ -76,10 +78,8 @@ fn what_a_log_names_is_text_and_no_markup() {
     assert_eq!((page.matches("</style>").count(), page.matches("<svg").count()), (1, page.matches("</svg>").count()));
     assert!(page.contains("<code>&lt;b&gt;</code> &amp; more") && page.contains("# &lt;few&gt; &amp; fast"));
     // Pictures are read as XML, which forgives less.
-    assert!(
-        !memory_timeline(&History::of(&events), &facts).png.is_empty()
-            && !training_curves(&History::of(&events)).png.is_empty()
-    );
+    assert_drawn(&memory_timeline(&History::of(&events), &facts));
+    assert_drawn(&training_curves(&History::of(&events)));
 }
 
 #[test]
@@ -131,11 +131,46 @@ fn every_colour_that_is_read_on_white_has_one_for_a_dark_page() {
 fn a_page_of_a_long_run_stays_light() {
     let facts = RunFacts {
         restarts: (1..40).map(|it| Restart { step: 400 * it, death: "SIGKILL".into(), undone_steps: 30 }).collect(),
-        undone: (0..16_000).filter(|it| it % 400 < 30).map(|it| run::step(it, run::knobs(16, 4))).collect(),
+        undone: (0..16_000).filter(|it| it % 400 < 30).map(|it| run::step(it, run::knobs(16, 4)).into()).collect(),
         ..RunFacts::default()
     };
     let page = page(&run::long(20_000), &facts);
     assert!(page.len() < 2 << 20, "{} bytes", page.len());
+}
+
+/// A run of so many steps of which each runs out of memory, is halved, and changes the sizes.
+fn restless(n_steps: u64) -> Vec<Event> {
+    let rung = |n: u64| run::knobs(16, 4 + (n % 2) as u32);
+    let of_step = |n: u64| {
+        let failed = run::failed(n, rung(n), Some(Bytes::mib(200 + n % 97)));
+        let reason = MoveReason::OutOfMemory { count: 1 };
+        [failed, Event::StepDone(run::step(n, rung(n))), run::moved(n, rung(n), rung(n + 1), reason)]
+    };
+    std::iter::once(run::started(n_steps)).chain((0..n_steps).flat_map(of_step)).collect()
+}
+
+#[test]
+fn a_page_stays_light_whatever_is_adjusted_and_fails() {
+    let events = restless(100_000);
+    let above = |step| BoundExceeded {
+        step,
+        phase: Phase::Train,
+        shape: StepShape::new(4, 16),
+        upper: Bytes::mib(60),
+        peak: Bytes::mib(60 + step % 53),
+    };
+    let events: Vec<Event> = events.into_iter().chain((0..100_000).map(|it| Event::BoundExceeded(above(it)))).collect();
+    let files = (0..100_000).map(|it| format!("image-{it}.png: it is cut short"));
+    let facts = RunFacts { skipped_files: files.collect(), ..RunFacts::default() };
+    let page = page(&events, &facts);
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+    for shown in ["<td>0</td>", "<td>99999</td>", "image-99999.png", "99800 more in training_report.json"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    assert!(!page.contains("image-50000.png"));
+    let report = TrainingReport::new(&History::of(&events), facts);
+    assert_eq!((report.decisions.len(), report.skipped_files.len()), (100_000, 100_000));
+    assert!(report.to_markdown().len() < 1 << 18 && report.to_markdown().contains("* 99800 more in"));
 }
 
 #[test]

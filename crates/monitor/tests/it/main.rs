@@ -1,6 +1,7 @@
 //! The crate as its caller sees it, with snapshots of everything that a person reads.
 
 mod answers;
+mod browser;
 mod changes;
 mod comparison;
 mod csv;
@@ -11,6 +12,8 @@ mod html;
 mod log;
 mod plan;
 mod plots;
+#[cfg(feature = "png")]
+mod png;
 mod progress;
 mod report;
 mod run;

@@ -52,6 +52,7 @@ pub(crate) fn small() -> PlanView {
 }
 
 /// Every second cell or so of 5 edges and 25 batch sizes, the largest of which never fit.
+#[cfg(feature = "png")]
 pub(crate) fn ladder() -> PlanView {
     let batches: Vec<u32> = (1..=16).chain((18..=34).step_by(2)).collect();
     let source = |batch: u32, edge: u32| {

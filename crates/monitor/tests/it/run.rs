@@ -21,6 +21,7 @@ pub(crate) fn started(n_steps: u64) -> Event {
         effective_batch_size: SAMPLES,
         n_steps,
         tasks: Vec::new(),
+        sources: Vec::new(),
         unit_of_length: "pixels".into(),
         planned_padding: None,
         knobs: knobs(16, 4),
@@ -50,6 +51,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         in_use: resident.saturating_add(Bytes(step * 104_729 % 3_000_000)),
         reserved: peak.saturating_add(Bytes::mib(1)),
         peak,
+        page: Bytes::ZERO,
         capacity: MEMORY.capacity,
         budget: MEMORY.budget,
         skipped: Vec::new(),
@@ -59,6 +61,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         learning_rate: 1e-3,
         seconds: 0.25,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }

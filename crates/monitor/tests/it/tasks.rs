@@ -7,9 +7,7 @@ use plimsoll_types::{
     TaskStep, Validated,
 };
 
-use resvg::tiny_skia::Pixmap;
-
-use crate::plots::texts;
+use crate::plots::{assert_drawn, texts};
 use crate::run;
 
 const NAMES: [&str; 3] = ["one image", "several of one subject", "pairs"];
@@ -114,7 +112,7 @@ fn every_epoch_says_what_it_did_for_each_task() {
 #[test]
 fn the_report_has_a_row_for_each_task() {
     let report = report(&run_of(14, true));
-    assert_snapshot!(report.to_markdown() + &report.to_table());
+    assert_snapshot!(report.to_markdown() + &report.to_table(usize::MAX));
     assert_snapshot!(report.to_json());
 }
 
@@ -129,6 +127,18 @@ fn batch_sizes_that_change_are_adjustments() {
     );
     let json = report.to_json();
     assert_eq!(serde_json::from_str::<TrainingReport>(&json).unwrap(), report);
+}
+
+#[test]
+fn sizes_along_several_axes_are_of_cells() {
+    let mut events = run_of(14, false);
+    let Some(Event::RunStarted(start)) = events.first_mut() else { unreachable!("a start") };
+    start.controller = r#"{"policy":{"kind":"bucketed","edges":[[1,16],[1,32],[2,32],[4,64]]}}"#.into();
+    let report = report(&events);
+    let change = "| 9 | micro_batch_size of 2 of 4 cells in images | batches of 10, 5 | batches of 9, 4 |";
+    let markdown = report.to_markdown();
+    assert!(markdown.contains(change), "{markdown}");
+    assert_eq!(serde_json::from_str::<TrainingReport>(&report.to_json()).unwrap(), report);
 }
 
 #[test]
@@ -182,7 +192,7 @@ fn tasks_with_hardly_anything_to_show_are_drawn() {
     for events in runs {
         let plot = task_comparison(&History::of(&events)).unwrap();
         assert!(plot.svg.contains("loss of each task") && !plot.svg.contains("NaN"), "{events:?}");
-        assert!(Pixmap::decode_png(&plot.png).is_ok());
+        assert_drawn(&plot);
     }
 }
 

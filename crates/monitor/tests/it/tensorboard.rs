@@ -5,6 +5,7 @@
 use plimsoll_monitor::TensorBoard;
 use plimsoll_types::{Event, StepDone, TaskStep};
 
+use crate::exposition::SUPPLY;
 use crate::run;
 
 /// The Castagnoli polynomial, bit by bit.
@@ -154,6 +155,32 @@ fn every_number_of_a_step_has_a_tag() {
     assert!(value(1, "memory/predicted_bytes").is_some());
     assert_eq!((value(2, "step/out_of_memory_total"), value(3, "step/out_of_memory_total")), (Some(0.0), Some(1.0)));
     assert!(of(2, "validation/PSNR (dB)").is_some(), "after three steps");
+}
+
+#[test]
+fn a_test_of_an_earlier_model_is_shown_at_the_last_step_and_makes_nothing_void() {
+    let mut writer = TensorBoard::default();
+    for step in 0..6 {
+        writer.hear(&done(step), 0.0);
+    }
+    let Event::Validated(test) = run::validated(3) else { unreachable!("a validation") };
+    let mut bytes = writer.hear(&Event::Tested(test), 0.0);
+    let (step, tags) = scalars(record(&mut bytes));
+    assert!(bytes.is_empty() && step == 5, "{step}");
+    let names: Vec<_> = tags.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(names, ["test/PSNR (dB)", "test/baseline", "test/seconds", "test/peak_bytes"]);
+}
+
+#[test]
+fn a_stream_has_tags_of_what_is_read_ahead() {
+    let step = StepDone { supply: Some(SUPPLY), ..run::step(0, run::knobs(16, 4)) };
+    let mut writer = TensorBoard::default();
+    let mut bytes = writer.hear(&Event::StepDone(step), 0.0);
+    begin(&mut bytes, 0);
+    let tags = scalars(record(&mut bytes)).1;
+    for expected in [("stream/waited_seconds", 0.125), ("stream/ready_steps", 3.0), ("stream/buffer_fill", 0.5)] {
+        assert!(tags.iter().any(|it| (it.0.as_str(), f64::from(it.1)) == expected), "{expected:?} in {tags:?}");
+    }
 }
 
 #[test]

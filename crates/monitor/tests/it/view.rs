@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use plimsoll_monitor::{Colors, Progress, Supply, Validating, View};
+use plimsoll_monitor::{Colors, Drawn, Progress, Supply, Validating, View};
 use plimsoll_types::{Bytes, Event, MoveReason, RunStarted, StepDone, TaskStep};
 
 use crate::progress::progress;
@@ -68,15 +68,67 @@ fn colours_change_nothing_but_the_colour() {
     assert_snapshot!(drawn(80, Colors::On).replace('\u{1b}', "ESC"));
 }
 
+/// A task's name of two letters is four columns wide.
+fn columns(line: &str) -> usize {
+    line.chars().map(|it| if it > '\u{2e80}' { 2 } else { 1 }).sum()
+}
+
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    // A task's name of two letters is four columns wide.
-    let columns = |line: &str| line.chars().map(|it| if it > '\u{2e80}' { 2 } else { 1 }).sum::<usize>();
     for width in 0..200 {
         let lines = view().lines(&supplied(), width, Colors::Off);
         assert!(lines.iter().all(|it| columns(it) <= width), "{width}: {lines:?}");
         assert_eq!(lines.len(), 8);
     }
+}
+
+/// The rows of a terminal that breaks its lines when it grows narrower, with the cursor in the last one.
+struct Terminal(Vec<String>);
+
+impl Terminal {
+    fn narrow(&mut self, width: usize) {
+        let mut broken = Vec::new();
+        for line in &self.0 {
+            let mut row = String::new();
+            for letter in line.chars() {
+                if width < columns(&row) + columns(&letter.to_string()) {
+                    broken.push(std::mem::take(&mut row));
+                }
+                row.push(letter);
+            }
+            broken.push(row);
+        }
+        self.0 = broken;
+    }
+
+    /// Follows what erases rows and goes up, and returns what is left.
+    fn erase(&self, erasure: &str) -> String {
+        let (mut rows, mut at) = (self.0.clone(), self.0.len() - 1);
+        for code in erasure.replace('\r', "").split("\x1b[").skip(1) {
+            match code {
+                "2K" => rows[at].clear(),
+                "1A" => at = at.checked_sub(1).expect("a row above"),
+                _ => panic!("unknown sequence {code:?}"),
+            }
+        }
+        assert!(rows[at..].iter().all(String::is_empty), "{rows:?}");
+        rows[..at].concat()
+    }
+}
+
+#[test]
+fn a_view_is_erased_and_nothing_above_it_also_where_the_terminal_has_grown_narrower() {
+    let above = "step 2: a line that stays, and is broken as well";
+    for (width, colors) in [(200, Colors::Off), (89, Colors::On), (80, Colors::Off)] {
+        let lines = |colors| view().lines(&supplied(), width, colors);
+        let drawn = Drawn::new(lines(colors));
+        for narrower in [width, 89, 80, 79, 40, 23, 7, 2] {
+            let mut terminal = Terminal([vec![above.to_owned()], lines(Colors::Off)].concat());
+            terminal.narrow(narrower);
+            assert_eq!(terminal.erase(&drawn.erasure(narrower)), above, "{width} to {narrower}");
+        }
+    }
+    assert_eq!(Drawn::default().erasure(80), "");
 }
 
 #[test]

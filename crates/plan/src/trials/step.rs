@@ -76,8 +76,8 @@ impl<B: Blank> BlankTrials<B> {
     /// [`TrialError::OutOfMemory`] then.
     pub fn whole(&self, shape: StepShape, ran: Ran) -> Result<Trial, TrialError> {
         let Ran { trial, failures, .. } = ran;
-        let (peak, nodes) = (Some(trial.peak), trial.part.nodes);
-        let above = Some(Attempt { peak, nodes, ..Attempt::new(shape, trial.resident) });
+        let (peak, page, nodes) = (Some(trial.peak), trial.part.peak.page(), trial.part.nodes);
+        let above = Some(Attempt { peak, page, nodes, ..Attempt::new(shape, trial.resident) });
         match failures.first().copied().or(above.filter(|_| self.capacity < trial.peak)) {
             Some(failure) => Err(TrialError::OutOfMemory(failure)),
             None => Ok(Trial { shape, ..trial }),
@@ -118,13 +118,13 @@ impl<B: Blank> BlankTrials<B> {
         let Some(reading) = self.update(gradients)? else {
             return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
         };
-        let MemoryReading { in_use, reserved, peak: of_optimizer, .. } = reading;
+        let MemoryReading { in_use, reserved, peak: of_optimizer, page } = reading;
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
             part(shape, resident, &parts, of_optimizer)
         } else {
             // Pages are those of all parts.
-            PartReading::of(Observation { shape, resident, peak }, false)
+            PartReading::of(Observation { shape, resident, peak }, Some(page))
         };
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
     }

@@ -21,6 +21,8 @@ pub struct ReservedObservation {
     ///
     /// Too much is safe; a sample taken during the step is too little, and must not be given.
     pub in_use: Option<Bytes>,
+    /// The size of the pages that the allocator reserved in, or zero where it does not reserve in pages.
+    pub page: Bytes,
     /// The largest single allocation of the step.
     pub largest: Bytes,
 }

@@ -1,6 +1,10 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
-use plimsoll_predict::{Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig};
+use std::collections::BTreeMap;
+
+use plimsoll_predict::{
+    Certificate, Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, ShapeNeed,
+};
 use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use proptest::prelude::*;
 
@@ -87,6 +91,28 @@ proptest! {
         let (one, other) = (taught(shapes), taught(shuffled));
         prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-6, "{} and {}", one.upper, other.upper);
         prop_assert!((one.expected.as_f64() / other.expected.as_f64() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn needs_that_tremble_make_no_bound_larger_by_a_thousandth(
+        program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
+        shapes in prop::collection::vec((any_shape(), 0.0..1e-4), 2..60), asked in prop::collection::vec(any_shape(), 8),
+    ) {
+        let config = PredictorConfig::default();
+        let (mut predictor, mut most) = (predictor(config), BTreeMap::new());
+        for (shape, more) in shapes {
+            let need = Bytes::from_f64_ceil(need(&program, shape).as_f64() * (1.0 + more));
+            predictor.observe(KEY, observation(shape, need)).unwrap();
+            let known = most.entry(shape).or_insert(need);
+            *known = need.max(*known);
+        }
+        let needs = most.into_iter().map(|(shape, need)| ShapeNeed { shape, need });
+        let certificate = Certificate::try_new(Features::default(), needs).unwrap();
+        for shape in asked {
+            let tight = certificate.bound(shape).unwrap().max(certificate.lower(shape)).as_f64();
+            let upper = upper(&predictor, shape).saturating_sub(config.beside).as_f64() / (1.0 + config.rounding_margin);
+            prop_assert!(upper <= tight * 1.001 + 2.0, "{shape}: {upper} above {tight}");
+        }
     }
 
     #[test]
@@ -346,7 +372,8 @@ fn a_predictor_that_lacks_what_its_keys_must_say_is_refused() {
 fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());
     let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
-    let part = PartReading { shape: seen, before, peak: Peak::Reserved(Bytes::mib(260)), nodes: 0 };
+    let peak = Peak::Reserved { bytes: Bytes::mib(260), page: Bytes::mib(2) };
+    let part = PartReading { shape: seen, before, peak, nodes: 0 };
     assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
     let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
     // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_types::{Cells, Extent};
+use plimsoll_types::{Cells, Extent, MAX_AXES};
 
-use super::edges;
+use super::partition::Partition;
+use super::{counted, edges, rounded};
 use crate::EdgesError;
 
 /// Returns no more than `most` cells to pad samples of these extents to, with edges along each axis that are multiples of its
@@ -14,6 +15,8 @@ use crate::EdgesError;
 /// Where there are several, each begins with one edge, and the axis gets another whose edge saves the most padded positions,
 /// products over the axes, for as long as there are no more cells; of all these the cells that pad least.
 /// Those count that hold a sample, or a batch of unlike ones: the smallest that covers some that do.
+/// Samples are sorted once; from there on only how many different ones there are when rounded up counts, and one program for
+/// each axis finds the edges of every number.
 ///
 /// # Errors
 ///
@@ -43,10 +46,11 @@ pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, 
         let lengths: Vec<u32> = extents.iter().map(|it| it.edge()).collect();
         return Ok(edges(&lengths, most, *multiple)?.edges.into());
     }
-    let axes = Axes::try_new(extents, most, multiples)?;
-    let mut n_edges = vec![1; multiples.len()];
-    let mut best = axes.padded(extents, &n_edges);
-    while let Some((axis, padded)) = axes.refined(extents, &n_edges, most as usize) {
+    let kinds = kinds(extents, multiples)?;
+    let axes = Axes::new(&kinds, most, n_multiples);
+    let mut n_edges = vec![1; n_multiples];
+    let mut best = axes.padded(&kinds, &n_edges);
+    while let Some((axis, padded)) = axes.refined(&kinds, &n_edges, most as usize) {
         n_edges[axis] += 1;
         // The best edges of one number are not among those of the next, so that one more may pad more.
         if padded.positions < best.positions {
@@ -56,6 +60,23 @@ pub fn cells(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Cells, 
     let mut cells: Vec<Extent> = best.cells.into_iter().collect();
     cells.sort_unstable_by_key(|it| (it.positions(), *it));
     Ok(cells.into_iter().collect())
+}
+
+/// Each extent once whose edges are rounded up to multiples, and how many samples have it.
+fn kinds(extents: &[Extent], multiples: &[u32]) -> Result<Vec<(Extent, u64)>, EdgesError> {
+    let along = |axis: usize| extents.iter().map(move |it| it.edges().get(axis).copied().unwrap_or(0));
+    let of_axis = |(axis, multiple): (usize, &u32)| rounded(along(axis), *multiple);
+    let edges: Vec<Vec<u32>> = multiples.iter().enumerate().map(of_axis).collect::<Result<_, _>>()?;
+    let of = |sample: usize| extent(edges.iter().map(|axis| axis[sample]));
+    Ok(counted((0..extents.len()).map(of).collect()))
+}
+
+fn extent(along: impl Iterator<Item = u32>) -> Extent {
+    let (mut edges, mut n_axes) = ([0; MAX_AXES], 0);
+    for (edge, along) in edges.iter_mut().zip(along) {
+        (*edge, n_axes) = (along, n_axes + 1);
+    }
+    Extent::try_new(&edges[..n_axes]).unwrap_or_else(|error| unreachable!("an edge along each axis: {error}"))
 }
 
 /// For each axis, the best edges of each number of them, from one.
@@ -68,52 +89,47 @@ struct Padded {
 }
 
 impl Axes {
-    fn try_new(extents: &[Extent], most: u32, multiples: &[u32]) -> Result<Self, EdgesError> {
-        let of_axis = |(axis, multiple): (usize, &u32)| {
-            let lengths: Vec<u32> = extents.iter().map(|it| it.edges().get(axis).copied().unwrap_or(0)).collect();
-            let mut all = Vec::new();
-            for k in 1..=most {
-                let found = edges(&lengths, k, *multiple)?.edges;
-                if found.len() < k as usize {
-                    break;
-                }
-                all.push(found);
+    fn new(kinds: &[(Extent, u64)], most: u32, n_axes: usize) -> Self {
+        let of_axis = |axis: usize| {
+            let mut counts = BTreeMap::<u32, u64>::new();
+            for (extent, n) in kinds {
+                *counts.entry(extent.edges()[axis]).or_default() += n;
             }
-            Ok(all)
+            let mut partition = Partition::new(&counts.into_iter().collect::<Vec<_>>());
+            let mut all = vec![partition.edges()];
+            while all.len() < most as usize && partition.refine() {
+                all.push(partition.edges());
+            }
+            all
         };
-        multiples.iter().enumerate().map(of_axis).collect::<Result<_, _>>().map(Self)
+        Self((0..n_axes).map(of_axis).collect())
     }
 
     /// Returns the axis whose next edge saves the most, and what samples are padded to with it.
-    fn refined(&self, extents: &[Extent], n_edges: &[usize], most: usize) -> Option<(usize, Padded)> {
+    fn refined(&self, kinds: &[(Extent, u64)], n_edges: &[usize], most: usize) -> Option<(usize, Padded)> {
         let with_one_more = |axis: usize| {
             let mut n_edges = n_edges.to_vec();
             n_edges[axis] += 1;
             self.0[axis].get(n_edges[axis] - 1)?;
-            let padded = self.padded(extents, &n_edges);
+            let padded = self.padded(kinds, &n_edges);
             (padded.cells.len() <= most).then_some((axis, padded))
         };
         (0..n_edges.len()).filter_map(with_one_more).min_by_key(|(_, it)| it.positions)
     }
 
     /// Returns what samples are padded to by so many edges along each axis.
-    fn padded(&self, extents: &[Extent], n_edges: &[usize]) -> Padded {
+    fn padded(&self, kinds: &[(Extent, u64)], n_edges: &[usize]) -> Padded {
         let edges: Vec<&[u32]> = self.0.iter().zip(n_edges).map(|(all, n)| all[n - 1].as_slice()).collect();
+        let edge = |(length, edges): (&u32, &&[u32])| edges[edges.partition_point(|edge| edge < length)];
         let (mut counts, mut positions) = (BTreeMap::<Extent, u64>::new(), 0_u64);
-        for extent in extents {
-            *counts.entry(padded_to(*extent, &edges)).or_default() += 1;
+        for (kind, n) in kinds {
+            *counts.entry(extent(kind.edges().iter().zip(&edges).map(edge))).or_default() += n;
         }
         for (cell, n) in &counts {
             positions = positions.saturating_add(cell.positions().saturating_mul(*n));
         }
         Padded { cells: joined(counts.into_keys().collect()), positions }
     }
-}
-
-fn padded_to(extent: Extent, edges: &[&[u32]]) -> Extent {
-    let edge = |(length, edges): (&u32, &&[u32])| edges[edges.partition_point(|edge| edge < length)];
-    let padded: Vec<u32> = extent.edges().iter().zip(edges).map(edge).collect();
-    Extent::try_new(&padded).unwrap_or_else(|error| unreachable!("an edge along each axis: {error}"))
 }
 
 /// Returns these, and the smallest that cover any of them.

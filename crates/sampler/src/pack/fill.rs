@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::config::PackConfig;
 use super::piece::Piece;
-use super::rows::{PackedRows, load};
+use super::rows::PackedRows;
 use super::supply::Supply;
 use crate::hash::Rng;
 
@@ -20,11 +20,21 @@ pub(super) struct Filling<I = u32> {
     /// The samples that are drawn.
     pub(super) ids: Vec<I>,
     supply: Supply<I>,
+    /// What each row has empty, and how many rows, the first ones, have a piece that was carried.
+    free: Vec<u32>,
+    n_waited: usize,
 }
 
-impl<I: Copy + Default + Ord> Filling<I> {
+impl<I: Copy + Default> Filling<I> {
     pub(super) fn new() -> Self {
-        Self { pieces: Vec::new(), n_carried: 0, ids: Vec::new(), supply: Supply::default() }
+        Self {
+            pieces: Vec::new(),
+            n_carried: 0,
+            ids: Vec::new(),
+            supply: Supply::default(),
+            free: Vec::new(),
+            n_waited: 0,
+        }
     }
 
     /// Lays the pieces into rows, each begun by the first that is carried, or else the longest, and filled by the longest
@@ -34,46 +44,46 @@ impl<I: Copy + Default + Ord> Filling<I> {
     /// First Fit Decreasing bin-packing", Theoretical Computer Science 510, 2013.
     pub(super) fn fill(&mut self, config: &PackConfig, rows: &mut PackedRows<I>) {
         rows.clear();
-        let (carried, drawn) = self.pieces.split_at(self.n_carried);
-        self.supply.fill(drawn, config.piece_len());
+        self.free.clear();
+        let Self { pieces, supply, free, .. } = self;
+        let (carried, drawn) = pieces.split_at(self.n_carried);
+        supply.fill(drawn);
         let mut carried = carried.iter().map(|piece| (*piece, piece.len())).peekable();
-        while let Some(first) = carried.next().or_else(|| self.supply.longest()) {
-            let mut room = Room { free: config.row_len, squares: config.row_squares };
+        while let Some(first) = carried.next() {
+            let mut room = Room::new(config);
             room.take(rows, first);
             while let Some(piece) = carried.next_if(|(_, length)| *length <= room.most()) {
                 room.take(rows, piece);
             }
-            while let Some(piece) = self.supply.at_most(room.most()) {
-                room.take(rows, piece);
-            }
-            rows.close();
+            free.push(room.close(rows, supply));
+        }
+        self.n_waited = rows.len();
+        while let Some(first) = supply.longest() {
+            let mut room = Room::new(config);
+            room.take(rows, first);
+            free.push(room.close(rows, supply));
         }
     }
 
     /// Takes back the rows that are not full, the emptiest first, up to a number of pieces.
     ///
     /// A row with a piece that was carried stays, so that none waits for long.
-    pub(super) fn take_back(&mut self, rows: &mut PackedRows<I>, most: usize) -> Vec<Piece<I>> {
-        let mut carried_before: Vec<Piece<I>> = self.pieces[..self.n_carried].to_vec();
-        carried_before.sort_unstable();
-        let spans = std::mem::take(rows.spans());
-        let free = |span: &(u32, u32)| u64::from(rows.row_len()) - load(rows.row_len(), rows.of(*span)).positions;
-        let least = u64::from(rows.row_len() / FULL);
-        let is_new = |span| rows.of(span).iter().all(|it| carried_before.binary_search(it).is_err());
-        let mut open: Vec<_> = spans.iter().map(|span| (free(span), *span)).collect();
-        open.retain(|(free, span)| *free > least && is_new(*span));
-        open.sort_unstable_by_key(|(free, span)| (Reverse(*free), *span));
-        let (mut back, mut gone) = (Vec::new(), Vec::new());
-        for (_, span) in open {
-            if back.len() + rows.of(span).len() > most {
+    pub(super) fn take_back(&self, rows: &mut PackedRows<I>, most: usize) -> Vec<Piece<I>> {
+        let least = rows.row_len() / FULL;
+        let new_rows = self.free.iter().copied().enumerate().skip(self.n_waited);
+        let mut open: Vec<_> = new_rows.filter(|(_, free)| *free > least).collect();
+        open.sort_unstable_by_key(|(row, free)| (Reverse(*free), *row));
+        let (mut back, mut stays) = (Vec::new(), vec![true; rows.len()]);
+        for (row, _) in open {
+            let pieces = rows.get(row).unwrap_or_default();
+            if back.len() + pieces.len() > most {
                 break;
             }
-            back.extend_from_slice(rows.of(span));
-            gone.push(span);
+            back.extend_from_slice(pieces);
+            stays[row] = false;
         }
-        gone.sort_unstable();
-        *rows.spans() = spans;
-        rows.spans().retain(|span| gone.binary_search(span).is_err());
+        let mut stays = stays.into_iter();
+        rows.spans().retain(|_| stays.next().unwrap_or(true));
         back
     }
 
@@ -90,15 +100,30 @@ struct Room {
 }
 
 impl Room {
+    const fn new(config: &PackConfig) -> Self {
+        Self { free: config.row_len, squares: config.row_squares }
+    }
+
     /// The longest piece that has room.
     fn most(&self) -> u32 {
         let root = |squares: u64| u32::try_from(squares.isqrt()).unwrap_or(u32::MAX);
         self.squares.map_or(self.free, |squares| self.free.min(root(squares)))
     }
 
+    #[inline]
     fn take<I: Copy>(&mut self, rows: &mut PackedRows<I>, (piece, length): (Piece<I>, u32)) {
         self.free -= length;
         self.squares = self.squares.map(|squares| squares - u64::from(length).pow(2));
         rows.push_piece(piece);
+    }
+
+    /// Fills the row to its end, and says what it has empty.
+    #[inline]
+    fn close<I: Copy + Default>(mut self, rows: &mut PackedRows<I>, supply: &mut Supply<I>) -> u32 {
+        while let Some(piece) = supply.at_most(self.most()) {
+            self.take(rows, piece);
+        }
+        rows.close();
+        self.free
     }
 }

@@ -15,6 +15,10 @@ use crate::{PackError, SampleIndex};
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
 const MOST_CARRIED: usize = 512;
 
+/// The way of packing, by which a position of another is refused; rows depend on no other rule.
+/// Since 1, each length up to 8 192 is told apart, also in longer rows and where samples are cut.
+const PACKING: u64 = 1;
+
 /// Packs the samples of each epoch into rows.
 ///
 /// A planner has no state: which rows there are is a function of the index, the configuration and the epoch.
@@ -77,8 +81,7 @@ impl PackPlanner {
             window: window as u64,
             lengths: index.fingerprint(),
             configuration: digest(format!("{config:?}").as_bytes()),
-            // Rows depend on none.
-            rule: 0,
+            rule: PACKING,
         };
         Ok(Self {
             index,
@@ -146,9 +149,7 @@ impl PackPlanner {
         let Filling { ids, pieces, .. } = filling;
         ids.clear();
         BlockPermutation::new(self.identity.n_samples, self.config.seed, *epoch, 0).extend(start..*drawn, ids);
-        for id in ids {
-            self.pieces(*id, pieces);
-        }
+        self.cut(ids, pieces);
         filling.fill(&self.config, rows);
         let most = if *drawn == self.identity.n_samples { 0 } else { MOST_CARRIED };
         *carried = filling.take_back(rows, most).into_iter().map(|piece| self.key(piece)).collect();
@@ -156,16 +157,24 @@ impl PackPlanner {
         true
     }
 
-    /// Appends the pieces of a sample.
-    fn pieces(&self, id: u32, pieces: &mut Vec<Piece>) {
-        let length = length(&self.index, id as usize);
+    /// Appends the pieces of samples: the first of each, and then the others of those that are cut.
+    fn cut(&self, ids: &[u32], pieces: &mut Vec<Piece>) {
+        let (start, end) = (pieces.len(), pieces.len() + ids.len());
+        pieces.extend(ids.iter().map(|id| Piece { id: *id, start: 0, end: length(&self.index, *id as usize) }));
         if self.most_pieces == 1 {
-            return pieces.push(Piece { id, start: 0, end: length });
+            return;
         }
-        pieces.extend((0..self.config.n_pieces(length)).map(|number| {
-            let (start, end) = self.config.piece(length, number);
-            Piece { id, start, end }
-        }));
+        let most = self.config.piece_len();
+        for at in start..end {
+            let Piece { id, end: length, .. } = pieces[at];
+            if length > most {
+                pieces[at].end = most;
+                pieces.extend((1..self.config.n_pieces(length)).map(|number| {
+                    let (start, end) = self.config.piece(length, number);
+                    Piece { id, start, end }
+                }));
+            }
+        }
     }
 
     /// A piece as a number.

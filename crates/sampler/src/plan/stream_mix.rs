@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{EpochEnd, TaskMix};
-use super::identity::{Version, same};
+use super::identity::{Version, same, within};
 use super::shares::{next_task, normalized};
 use crate::StreamError;
 use crate::hash::digest;
@@ -98,13 +98,17 @@ impl StreamMix {
     ///
     /// # Errors
     ///
-    /// Those of [`StreamMix::try_new`], and [`crate::PositionError::OtherPlan`] when the position was taken with other shares, or
-    /// another end of epochs.
+    /// Those of [`StreamMix::try_new`], [`crate::PositionError::OtherPlan`] when the position was taken with other shares, or
+    /// another end of epochs, and [`crate::PositionError::BeyondEpoch`] when no source has a sample and the epoch goes on.
     pub fn resume(mix: &TaskMix, position: &MixPosition) -> Result<Self, StreamError> {
         let fresh = Self::try_new(mix)?;
         same("sources", position.sources.len() as u64, fresh.sources.len() as u64)?;
         same("fingerprint of the task shares", position.of, fresh.fingerprint())?;
         let MixPosition { epoch, has_ended, ref sources, .. } = *position;
+        if !has_ended {
+            let n_used_up = sources.iter().filter(|of| of.is_used_up).count();
+            within("sources that are used up", n_used_up as u64, sources.len() as u64 - 1)?;
+        }
         Ok(Self { epoch, has_ended, sources: sources.clone(), ..fresh })
     }
 

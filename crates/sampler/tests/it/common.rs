@@ -1,6 +1,6 @@
 //! How many cases are tried; generated lengths, tasks and sizes of steps, and what must be true of these.
 
-use plimsoll_sampler::{PlannedStep, StepSize, StreamLimits};
+use plimsoll_sampler::{CapacityRule, Lattice, PlannedStep, StepSize, StreamLimits};
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -109,4 +109,51 @@ pub(crate) fn check_size<const AXES: usize>(step: &PlannedStep<AXES>, size: Step
         }
         StepSize::Batch => assert_eq!((step.batches.len(), n_samples), (1, end - start)),
     }
+}
+
+/// The longest samples of two axes: images and words.
+pub(crate) const LONGEST_OF_TWO: [u32; 2] = [9, 30];
+
+/// What fits by images and by the square of words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Room(pub(crate) u32);
+
+impl Room {
+    /// One of the longest samples and no more.
+    pub(crate) const LEAST: Self = Self(1260);
+}
+
+impl CapacityRule<2> for Room {
+    fn capacity(&self, [images, words]: [u32; 2]) -> u32 {
+        self.0 / (40 * images + words * words)
+    }
+}
+
+/// Lengths along two axes.
+pub(crate) fn lengths_of_two() -> impl Strategy<Value = [u32; 2]> {
+    (1..=LONGEST_OF_TWO[0], 1..=LONGEST_OF_TWO[1]).prop_map(|(images, words)| [images, words])
+}
+
+/// Edges on both of two axes, on one of them or on none.
+pub(crate) fn lattices_of_two() -> impl Strategy<Value = Lattice<2>> {
+    let edges = prop_oneof![Just([vec![], vec![]]), Just([vec![1, 4, 9], vec![6, 30]]), Just([vec![], vec![10, 30]])];
+    edges.prop_map(|edges| Lattice::try_new(edges).unwrap())
+}
+
+/// Holds a step of two axes against its room, its size and the lengths of its samples.
+pub(crate) fn check_step_of_two(
+    step: &PlannedStep<2>,
+    (room, size): (Room, StepSize),
+    lengths_of: impl Fn(u64) -> [u32; 2],
+) {
+    for batch in &step.batches {
+        assert!(!batch.ids.is_empty() && batch.ids.len() <= room.capacity(batch.cell) as usize, "{step:?}");
+        let holds = |id: &u64| lengths_of(*id).iter().zip(batch.cell).all(|(length, edge)| *length <= edge);
+        assert!(batch.ids.iter().all(holds), "{step:?}");
+    }
+    let padded = |it: &plimsoll_sampler::StepBatch<2>| it.padded();
+    assert!(step.batches.iter().map(padded).is_sorted_by(|a, b| a >= b), "the largest comes first");
+    let ids = step.batches.iter().flat_map(|batch| &batch.ids);
+    let positions: Vec<_> = ids.map(|id| lengths_of(*id).map(u64::from).iter().product()).collect();
+    check_size(step, size, &positions);
 }

@@ -259,3 +259,13 @@ fn a_position_of_another_plan_is_refused() {
     assert_eq!(resumed(lengths.clone(), PackConfig { seed: 1, ..config }), message);
     assert!(resumed(lengths, PackConfig::new(101)).contains("`fingerprint of the configuration`"));
 }
+
+#[test]
+fn a_position_of_rows_that_were_packed_otherwise_is_refused() {
+    let planner = planner((1..200).collect(), PackConfig::new(256));
+    let mut saved = serde_json::to_value(planner.epoch(0).position()).unwrap();
+    saved["of"]["rule"] = 0.into();
+    let position: PackPosition = serde_json::from_value(saved).unwrap();
+    let error = planner.resume(&position).unwrap_err().to_string();
+    assert!(error.contains("`fingerprint of the capacity rule` 0"), "{error}");
+}

@@ -99,3 +99,47 @@ fn twenty_steps_of_full_diversity_keep_the_shares_to_three_samples() {
         assert!(off < 3.0 + 1e-6, "off by {off} samples, window {window:?}, {size} samples a step");
     }
 }
+
+/// How many draws in a row there can be at most, up to `enough`, of which no stretch of at most [`STRETCH`] is off a share by
+/// more than a sample: every order is tried. Shares are whole numbers, and so is what a source is off, times their sum.
+fn most_draws(shares: &[i32], enough: usize) -> usize {
+    fn go_on(shares: &[i32], off: &mut Vec<Vec<i32>>, enough: usize) -> usize {
+        let sum: i32 = shares.iter().sum();
+        let n_drawn = off.len() - 1;
+        let mut most = n_drawn;
+        for source in 0..shares.len() {
+            if most == enough {
+                break;
+            }
+            let mut next: Vec<i32> = off[n_drawn].iter().zip(shares).map(|(off, share)| off - share).collect();
+            next[source] += sum;
+            let keeps = |from: &Vec<i32>| from.iter().zip(&next).all(|(from, to)| (to - from).abs() <= sum);
+            if off.iter().rev().take(STRETCH).all(keeps) {
+                off.push(next);
+                most = most.max(go_on(shares, off, enough));
+                off.pop();
+            }
+        }
+        most
+    }
+    go_on(shares, &mut vec![vec![0; shares.len()]], enough)
+}
+
+#[test]
+fn no_draw_keeps_every_stretch_of_five_sources_to_one_sample() {
+    // Steps of one sample each, and nothing that sorts: even so, a stretch of 19 steps at most is off by more.
+    assert_eq!(most_draws(&[6, 5, 4, 3, 2], 200), 18);
+    assert_eq!(most_draws(&[10, 6, 4, 3, 2], 200), 17);
+    // Other shares have such an order.
+    assert_eq!(most_draws(&[16, 8, 4, 2, 1], 200), 200);
+}
+
+#[test]
+fn steps_within_a_batch_cannot_have_the_shares_of_sources_that_differ_in_length() {
+    let tasks: Vec<u16> = (0..4_000).map(|id| id % 2).collect();
+    let lengths = tasks.iter().map(|task| 10 + 990 * u32::from(*task)).collect();
+    let mixture = Mixture { tasks, lengths, shares: vec![0.5; 2], budget: 10_000, window: None, seed: 3 };
+    let (off, _) = mixture.most_off(TaskMix::default().diversity_weight, 1);
+    // Hundreds of short samples fill a batch: twenty steps of one sample each within it are off by half of them.
+    assert_eq!(off.to_string(), "10");
+}

@@ -1,10 +1,10 @@
 //! Streams of several sources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use plimsoll_sampler::{
-    EpochEnd, MixPosition, MixedStream, PaddedBudget, PlanConfig, Pushed, StreamLimits, StreamMix, StreamPlanner,
-    StreamSample, TaskMix, mixed_stream,
+    EpochEnd, MixCursor, MixDraw, MixPosition, MixedStream, PaddedBudget, PlanConfig, Pushed, StreamLimits, StreamMix,
+    StreamPlanner, StreamSample, TaskMix, mixed_stream,
 };
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
@@ -137,4 +137,87 @@ fn what_no_mix_of_streams_can_be_is_refused() {
         error.starts_with("resume an epoch: the position was taken with `fingerprint of the task shares` "),
         "{error}"
     );
+}
+
+/// Sources of these sizes, whose shares are as these weights.
+fn cursor(sources: &[(u32, u64)], ends: EpochEnd, seed: u64) -> (TaskMix, Vec<u64>, MixCursor) {
+    let (weights, sizes): (Vec<u32>, Vec<u64>) = sources.iter().copied().unzip();
+    let mix = mix(&weights, ends);
+    let cursor = MixCursor::try_new(&mix, &sizes, seed).unwrap();
+    (mix, sizes, cursor)
+}
+
+proptest! {
+    #[test]
+    fn a_cursor_draws_each_sample_of_a_round_once_and_from_the_sources_that_their_shares_name(
+        sources in prop::collection::vec((1u32..100, 1u64..60), 1..6), ends in ends(), seed: u64
+    ) {
+        let (mix, sizes, mut cursor) = cursor(&sources, ends, seed);
+        let open = |source: usize, _epoch: u64, round: u64| samples(source, round, sizes[source]);
+        let mut stream = mixed_stream(&mix, open).unwrap();
+        for number in 0..3 {
+            let mut seen = HashSet::new();
+            for (sample, is_last) in mark_last(&epoch(&mut stream)) {
+                let MixDraw { epoch, round, id, ends_epoch } = cursor.take();
+                let first: u64 = sizes[..usize::from(sample.task)].iter().sum();
+                prop_assert!((first..first + sizes[usize::from(sample.task)]).contains(&id), "{} of {:?}", id, sample);
+                prop_assert_eq!((epoch, round, ends_epoch), (number, sample.id / 10_000 % 100_000, is_last));
+                prop_assert!(seen.insert((round, id)), "{} comes twice", id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cursor_that_resumes_draws_what_one_draws_that_was_not_interrupted(
+        sources in prop::collection::vec((1u32..9, 1u64..12), 1..4), ends in ends(), seed: u64, at in 0usize..60
+    ) {
+        let (mix, sizes, mut whole) = cursor(&sources, ends, seed);
+        (0..at).for_each(|_| _ = whole.take());
+        let saved = serde_json::to_string(&whole.position()).unwrap();
+        let position: MixPosition = serde_json::from_str(&saved).unwrap();
+        let mut resumed = MixCursor::resume(&mix, &sizes, seed, &position).unwrap();
+        for _ in 0..60 {
+            prop_assert_eq!(whole.take(), resumed.take());
+        }
+    }
+}
+
+fn mark_last<T: Copy>(items: &[T]) -> impl Iterator<Item = (T, bool)> {
+    items.iter().enumerate().map(|(at, it)| (*it, at + 1 == items.len()))
+}
+
+#[test]
+fn each_round_and_each_epoch_of_a_source_has_an_order_of_its_own() {
+    let (_, _, mut cursor) = cursor(&[(1, 40), (1, 120)], EpochEnd::LastExhausted, 5);
+    let mut orders: Vec<Vec<u64>> = vec![Vec::new(); 6];
+    while cursor.position().epoch < 2 {
+        let MixDraw { epoch, round, id, .. } = cursor.take();
+        // A source ends when its turn comes again: then the other one has begun another round.
+        if id < 40 && round < 3 {
+            orders[usize::try_from(3 * epoch + round).unwrap()].push(id);
+        }
+    }
+    assert!(orders.iter().all(|order| order.len() == 40), "{orders:?}");
+    assert_eq!(orders.iter().collect::<HashSet<_>>().len(), 6);
+}
+
+#[test]
+fn what_no_cursor_over_sources_can_be_is_refused() {
+    let of = |shares: &[f64]| TaskMix { shares: Some(shares.to_vec()), ..TaskMix::default() };
+    let refused = |shares: &[f64], sizes: &[u64]| MixCursor::try_new(&of(shares), sizes, 0).unwrap_err().to_string();
+    assert!(MixCursor::try_new(&TaskMix::default(), &[3], 0).unwrap_err().to_string().contains("`shares` are not set"));
+    assert_eq!(refused(&[0.5, 0.5], &[3]), "plan batches: there are 2 task shares for 1 tasks");
+    assert!(refused(&[0.5, 0.25], &[3, 3]).contains("sum to 0.75, not to 1"));
+    assert!(refused(&[1.0, 0.0], &[3, 3]).contains("the share of task 1 is 0"));
+    assert!(refused(&[0.5, 0.5], &[3, 0]).contains("source 1 has no samples"));
+    let (mix, sizes, mut cursor) = cursor(&[(1, 3), (1, 5)], EpochEnd::AllOnce, 0);
+    (0..6).for_each(|_| _ = cursor.take());
+    let resumed = |sizes: &[u64]| MixCursor::resume(&mix, sizes, 0, &cursor.position());
+    let message = "resume an epoch: the position says `samples of a source` 3, at most 2 is possible";
+    assert_eq!(resumed(&[2, 5]).unwrap_err().to_string(), message);
+    assert!(resumed(&sizes).is_ok());
+    let used_up = serde_json::to_string(&cursor.position()).unwrap().replace("false", "true");
+    let position: MixPosition = serde_json::from_str(&used_up.replacen("true", "false", 1)).unwrap();
+    let message = "resume an epoch: the position says `sources that are used up` 2, at most 1 is possible";
+    assert_eq!(MixCursor::resume(&mix, &sizes, 0, &position).unwrap_err().to_string(), message);
 }

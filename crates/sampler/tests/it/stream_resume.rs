@@ -1,8 +1,8 @@
 //! Streams that go on where they were interrupted.
 
 use plimsoll_sampler::{
-    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamBatch, StreamLimits,
-    StreamPlanner, StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,
+    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamLimits, StreamPlanner,
+    StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,
 };
 use plimsoll_types::{Bytes, Fraction};
 use proptest::prelude::*;
@@ -171,40 +171,6 @@ proptest! {
             ids.sort_unstable();
             prop_assert_eq!(ids, expected);
         }
-    }
-
-    #[test]
-    fn batches_of_two_axes_are_the_same_however_often_a_stream_is_interrupted(
-        lengths in prop::collection::vec([1u32..9, 1u32..40], 1..80), samples in 2usize..40, has_edges: bool
-    ) {
-        let edges = if has_edges { [vec![2, 4, 8], vec![]] } else { [vec![], vec![]] };
-        let config = PlanConfig { lattice: Lattice::try_new(edges).unwrap(), ..PlanConfig::default() };
-        let limits = StreamLimits { samples, bytes: Bytes::mib(1) };
-        let fresh = || StreamPlanner::try_new(PaddedBudget([30, 100]), config.clone(), limits).unwrap();
-        let sample = |id: u64| {
-            let lengths = lengths[usize::try_from(id).unwrap()];
-            StreamSample { id, lengths, task: 0, bytes: Bytes(1) }
-        };
-        let run = |disturbed: bool| -> Vec<StreamBatch<2>> {
-            let (mut planner, mut batches) = (fresh(), Vec::new());
-            for id in 0..lengths.len() as u64 {
-                while planner.push(sample(id)).unwrap() == Pushed::Full {
-                    batches.push(planner.next_batch().unwrap());
-                }
-                if disturbed {
-                    let saved = serde_json::to_string(&planner.position()).unwrap();
-                    let position: StreamPosition<2> = serde_json::from_str(&saved).unwrap();
-                    planner = fresh().resume(&position).unwrap();
-                    for id in position.pending.ids() {
-                        planner.push(sample(id)).unwrap();
-                    }
-                }
-            }
-            planner.finish();
-            batches.extend(std::iter::from_fn(|| planner.next_batch()));
-            batches
-        };
-        prop_assert_eq!(run(true), run(false));
     }
 }
 

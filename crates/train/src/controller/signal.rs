@@ -63,6 +63,7 @@ mod tests {
             in_use: Bytes(10),
             reserved: Bytes(30),
             peak: Bytes(20),
+            page: Bytes::ZERO,
             capacity: Bytes(100),
             budget: Bytes(90),
             skipped: Vec::new(),
@@ -72,6 +73,7 @@ mod tests {
             learning_rate: 0.001,
             seconds: 1.0,
             waited_seconds: None,
+            supply: None,
             committed: true,
         }
     }

@@ -38,6 +38,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         in_use: Bytes(RESIDENT),
         reserved: peak,
         peak,
+        page: Bytes::ZERO,
         capacity: Bytes::gib(1),
         budget: Bytes::gib(1),
         skipped: Vec::new(),
@@ -47,6 +48,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         learning_rate: 1e-3,
         seconds: 1.0,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }
@@ -230,8 +232,12 @@ fn a_reading_above_its_bound_is_told_also_of_a_step_that_keeps_much() {
 #[test]
 fn a_validation_above_its_bound_is_returned_and_learnt() {
     let mut controller = controller(true);
-    let observation =
-        |n, peak| Observation { shape: StepShape::new(n, 32), resident: Bytes(RESIDENT), peak: Bytes(peak) };
+    let observation = |n, peak| {
+        PartReading::of(
+            Observation { shape: StepShape::new(n, 32), resident: Bytes(RESIDENT), peak: Bytes(peak) },
+            None,
+        )
+    };
     assert_eq!(
         controller.learn_inference(observation(4, RESIDENT + 40 * MIB), Bytes::ZERO).unwrap(),
         None,
@@ -293,4 +299,18 @@ fn a_step_among_pages_of_other_shapes_teaches_nothing_of_its_own() {
     };
     assert_eq!(told(true), None);
     assert!(told(false).is_some_and(|it| Bytes::gib(1) <= it.upper), "what is reserved is its own");
+}
+
+#[test]
+fn what_an_event_says_of_pages_is_in_the_bound_of_what_is_reserved() {
+    let (done, page) = (step(0, &[2]), Bytes::mib(5));
+    let (shape, rung, capacity) = (StepShape::new(2, 32), done.rung, done.capacity);
+    let attempt = Attempt { peak: Some(done.peak), page, ..Attempt::new(shape, Bytes(RESIDENT)) };
+    let failed = StepFailed { step: 0, rung, attempt, capacity, stage: Stage::MicroBatch };
+    for event in [Event::StepDone(StepDone { page, ..done.clone() }), Event::StepFailed(failed)] {
+        let mut controller = controller(false);
+        controller.learn(&serde_json::from_str(&serde_json::to_string(&event).unwrap()).unwrap()).unwrap();
+        let upper = controller.predict(shape, Bytes(RESIDENT)).unwrap().upper;
+        assert_eq!(upper, Bytes(Bytes::from_f64_ceil(done.peak.as_f64() * 1.02).0 + page.0));
+    }
 }

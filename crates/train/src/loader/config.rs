@@ -290,7 +290,7 @@ mod tests {
         }
 
         fn lengths(&self) -> Lengths {
-            if self.is_streamed { Lengths::Streamed { longest: u32::MAX } } else { Lengths::Cut }
+            if self.is_streamed { Lengths::Streamed { longest: Extent::new(u32::MAX) } } else { Lengths::Cut }
         }
 
         fn read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {

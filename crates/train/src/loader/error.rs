@@ -104,6 +104,14 @@ pub enum LoaderError {
         /// What its samples are padded to.
         cell: Extent,
     },
+    /// Sources that are not what the samples come from.
+    #[error("mix the sources: they have {n_of_sources} samples together, and there are {n_samples}")]
+    OtherSources {
+        /// Samples of all sources together.
+        n_of_sources: u64,
+        /// Samples that there are.
+        n_samples: u64,
+    },
     /// Samples and cells of another number of axes.
     #[error(
         "plan the steps: samples have lengths along {n_axes} axes, and the cells that they are padded to {of_cells}"
@@ -113,15 +121,6 @@ pub enum LoaderError {
         n_axes: usize,
         /// Axes of the cells.
         of_cells: usize,
-    },
-    /// A stream whose samples are to be padded along several axes.
-    #[error(
-        "plan the steps: a stream is padded to cells of {n_axes} axes, and may have one; lengths that are known before samples \
-         are read may have up to three"
-    )]
-    StreamedAxes {
-        /// Axes of the cells.
-        n_axes: usize,
     },
     /// The policy chooses edges for samples that have lengths, or the other way round.
     #[error("plan the steps: the policy and the samples do not agree on who chooses the edges")]

@@ -126,29 +126,35 @@ impl<S: Source> Filling<S> {
         read: Outcomes<S::Item>,
         buffer: &mut S::Buffer,
     ) -> Result<Content, SourceError> {
-        let (mut draw, mut items, mut skipped) = (self.draw.clone(), Vec::with_capacity(read.len()), Vec::new());
-        for (id, read) in self.draw.ids().zip(read.into_iter().flatten()) {
-            match read? {
-                Some(item) => items.push(item),
-                None => skipped.push(id),
-            }
-        }
-        draw.leave_out(&skipped);
+        let read = read.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+        let is_missing = |(id, item): (u64, &Option<S::Item>)| item.is_none().then_some(id);
+        let mut skipped: Vec<u64> = self.draw.ids().zip(&read).filter_map(is_missing).collect();
+        let (mut draw, read) = without(&skipped, self.draw.clone(), read);
+        let mut items: Vec<_> = read.into_iter().flatten().collect();
         while !items.is_empty() {
             match twice(|| source.collate(&draw, &items, buffer)) {
                 Ok(()) => break,
-                Err(error) => {
-                    let at = draw.ids().position(|id| id == error.sample_id && bad_sample == BadSample::Skip);
-                    drop(items.remove(at.ok_or(error.clone())?));
-                    draw.leave_out(&[error.sample_id]);
+                Err(error) if bad_sample == BadSample::Skip && draw.ids().any(|id| id == error.sample_id) => {
+                    (draw, items) = without(&[error.sample_id], draw, items);
                     skipped.push(error.sample_id);
                 }
+                Err(error) => return Err(error),
             }
         }
         let extents = items.iter().map(Item::extent).collect();
         let tasks = items.iter().map(Item::task).collect();
         Ok(Content { draw, extents, tasks, skipped })
     }
+}
+
+/// Leaves samples out, each as often as it comes, and what there is of each.
+fn without<T>(ids: &[u64], mut draw: Draw, of_each: Vec<T>) -> (Draw, Vec<T>) {
+    if ids.is_empty() {
+        return (draw, of_each);
+    }
+    let kept = draw.ids().zip(of_each).filter(|(id, _)| !ids.contains(id)).map(|it| it.1).collect();
+    draw.leave_out(ids);
+    (draw, kept)
 }
 
 /// Reads a sample, with a second try; `None` when it is to be skipped.

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{EpochCursor, Mixing, StepPosition, StreamPlanner, StreamStats};
-use plimsoll_types::Extent;
+use plimsoll_sampler::{EpochCursor, Mixing, StreamStats};
+use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
 use super::packed::{Packed, PackedPosition};
-use super::padded::{BatchSizes, PaddedSteps, drawn, padded_steps, plan};
-use super::stream::{Stream, StreamedPosition, StreamedStep};
+use super::padded::{PaddedSteps, padded_steps};
+use super::position::{LoaderPosition, OneKind as _};
+use super::stream::StreamedStep;
+use super::streamed::{StreamedSteps, streamed_steps};
 use super::{LoaderConfig, LoaderError};
 use crate::index::Index;
 use crate::source::{Draw, Lengths, Source};
+use crate::too_large::TooLarge;
 
 /// The most samples of which two epochs are planned to see how they mix: a million take some 0.1 s of a core, on one axis or
 /// two.
@@ -28,30 +31,11 @@ pub enum Wanted {
     Batches(Vec<u32>),
 }
 
-/// Where the samples of a step begin: what a checkpoint needs to go on from there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoaderPosition {
-    /// Among samples that are cut.
-    Cut(EpochCursor),
-    /// Among samples that are padded.
-    Padded {
-        /// In the plan.
-        position: StepPosition,
-        /// What the plan was made for.
-        wanted: Vec<u32>,
-    },
-    /// In a stream.
-    Streamed(StreamedPosition),
-    /// Among samples that are packed.
-    Packed(PackedPosition),
-}
-
 /// An endless sequence of steps.
 pub(super) enum Order<S: Source> {
     Cut { cursor: EpochCursor, edge: u32, n_samples: u64 },
     Padded { steps: Box<dyn PaddedSteps>, index: Index, config: Box<LoaderConfig>, wanted: Vec<u32> },
-    Streamed { stream: Box<Stream<S>>, config: Box<LoaderConfig>, wanted: Vec<u32> },
+    Streamed(Box<dyn StreamedSteps<S::Item>>),
     Packed(Box<Packed>),
 }
 
@@ -68,19 +52,17 @@ impl<S: Source> Order<S> {
             (Lengths::Cut, Wanted::Edge(edge)) => {
                 let cursor = match position {
                     None => EpochCursor::try_new(source.n_samples(), config.seed)?,
-                    Some(LoaderPosition::Cut(cursor)) => cursor,
-                    Some(_) => return Err(LoaderError::OtherPosition),
+                    Some(position) => EpochCursor::of(position)?,
                 };
                 Ok(Self::Cut { cursor, edge: *edge, n_samples: config.effective_batch_size.into() })
             }
             (Lengths::Known(index), Wanted::Batches(sizes)) => Self::padded(index, config, sizes, position),
-            (Lengths::Streamed { .. }, Wanted::Batches(sizes)) => Self::streamed(source, config, sizes, position),
+            (Lengths::Streamed { longest }, Wanted::Batches(sizes)) => {
+                check_axes(longest.n_axes(), config)?;
+                Ok(Self::Streamed(streamed_steps(source, longest, config, sizes, position)?))
+            }
             (Lengths::Packed { index, row_len }, Wanted::Batches(sizes)) => {
-                let position = match position {
-                    None => None,
-                    Some(LoaderPosition::Packed(position)) => Some(position),
-                    Some(_) => return Err(LoaderError::OtherPosition),
-                };
+                let position = position.map(PackedPosition::of).transpose()?;
                 Ok(Self::Packed(Box::new(Packed::try_new((index, row_len), config, sizes, position)?)))
             }
             _ => Err(LoaderError::OtherSamples),
@@ -98,37 +80,12 @@ impl<S: Source> Order<S> {
             Some(LoaderPosition::Padded { position, wanted }) => (Some(position), wanted),
             Some(_) => return Err(LoaderError::OtherPosition),
         };
-        let (n_axes, of_cells) = (index.n_axes(), config.cells.n_axes());
-        if n_axes != of_cells {
-            return Err(LoaderError::OtherAxes { n_axes, of_cells });
-        }
+        check_axes(index.n_axes(), config)?;
         let mut steps = padded_steps(&index, config, &wanted)?;
         if let Some(position) = position {
             steps.go_back(config, &wanted, &position)?;
         }
         Ok(Self::Padded { steps, index, config: Box::new(config.clone()), wanted })
-    }
-
-    fn streamed(
-        source: &Arc<S>,
-        config: &LoaderConfig,
-        sizes: &[u32],
-        position: Option<LoaderPosition>,
-    ) -> Result<Self, LoaderError> {
-        let position = match position {
-            None => None,
-            Some(LoaderPosition::Streamed(position)) => Some(position),
-            Some(_) => return Err(LoaderError::OtherPosition),
-        };
-        let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
-        let (n_axes, rule) = (config.cells.n_axes(), BatchSizes::new(config, &wanted));
-        if n_axes != 1 {
-            return Err(LoaderError::StreamedAxes { n_axes });
-        }
-        let mut planner = StreamPlanner::try_new(BatchSizes::most(config), plan(config)?, Stream::<S>::limits(config))?;
-        planner.change(rule)?;
-        let stream = Stream::try_new(source, config, planner, position.as_ref())?;
-        Ok(Self::Streamed { stream: Box::new(stream), config: Box::new(config.clone()), wanted })
     }
 
     /// Returns the next step, with its samples where they were read already.
@@ -146,9 +103,8 @@ impl<S: Source> Order<S> {
                 let (draw, ends_epoch) = packed.next()?;
                 NextStep::unread(draw, ends_epoch)
             }
-            Self::Streamed { stream, .. } => {
-                let StreamedStep { step, items, skipped } = stream.next()?;
-                let (draw, ends_epoch) = drawn(step);
+            Self::Streamed(stream) => {
+                let StreamedStep { draw, ends_epoch, items, skipped } = stream.next()?;
                 NextStep { draw, ends_epoch, items: Some(items), skipped }
             }
         })
@@ -161,7 +117,7 @@ impl<S: Source> Order<S> {
             Self::Padded { steps, wanted, .. } => {
                 LoaderPosition::Padded { position: steps.position(), wanted: wanted.clone() }
             }
-            Self::Streamed { stream, wanted, .. } => LoaderPosition::Streamed(stream.position(wanted)),
+            Self::Streamed(stream) => stream.position(),
             Self::Packed(packed) => LoaderPosition::Packed(packed.position()),
         }
     }
@@ -186,11 +142,7 @@ impl<S: Source> Order<S> {
                 wanted.clone_from(sizes);
                 Ok(())
             }
-            (Self::Streamed { stream, config, wanted }, Wanted::Batches(sizes), _) => {
-                stream.change(BatchSizes::new(config, sizes))?;
-                wanted.clone_from(sizes);
-                Ok(())
-            }
+            (Self::Streamed(stream), Wanted::Batches(sizes), _) => stream.change(sizes),
             (Self::Packed(packed), Wanted::Batches(sizes), LoaderPosition::Packed(position)) => {
                 packed.go_back(position)?;
                 packed.change(sizes);
@@ -209,16 +161,16 @@ impl<S: Source> Order<S> {
                 steps.go_back(config, wanted, position)?;
             }
             (Self::Packed(packed), LoaderPosition::Packed(position)) => packed.go_back(position)?,
-            (Self::Streamed { .. }, _) => (),
+            (Self::Streamed(_), _) => (),
             _ => return Err(LoaderError::OtherPosition),
         }
         Ok(())
     }
 
-    /// Lets a stream hold no sample that is longer than this from here on.
-    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
-        if let Self::Streamed { stream, .. } = self {
-            stream.leave_out_longer(longest);
+    /// Lets a stream hold no sample from here on that is too large.
+    pub(super) fn leave_out_too_large(&mut self, too_large: &TooLarge) {
+        if let Self::Streamed(stream) = self {
+            stream.leave_out_too_large(too_large.clone());
         }
     }
 
@@ -227,7 +179,7 @@ impl<S: Source> Order<S> {
         match self {
             Self::Padded { index, .. } => index.get(id),
             Self::Packed(packed) => packed.index().get(id).map(|[length]| Extent::new(length)),
-            Self::Cut { .. } | Self::Streamed { .. } => None,
+            Self::Cut { .. } | Self::Streamed(_) => None,
         }
     }
 
@@ -235,7 +187,8 @@ impl<S: Source> Order<S> {
     pub(super) fn is(&self, to: &Wanted) -> bool {
         match (self, to) {
             (Self::Cut { edge, .. }, Wanted::Edge(to)) => edge == to,
-            (Self::Padded { wanted, .. } | Self::Streamed { wanted, .. }, Wanted::Batches(sizes)) => wanted == sizes,
+            (Self::Padded { wanted, .. }, Wanted::Batches(sizes)) => wanted == sizes,
+            (Self::Streamed(stream), Wanted::Batches(sizes)) => stream.wanted() == sizes,
             (Self::Packed(packed), Wanted::Batches(sizes)) => packed.wanted() == sizes,
             _ => false,
         }
@@ -243,12 +196,17 @@ impl<S: Source> Order<S> {
 
     /// Whether steps that were taken ahead of need can be taken again.
     pub(super) fn takes_back(&self) -> bool {
-        !matches!(self, Self::Streamed { .. })
+        !matches!(self, Self::Streamed(_))
     }
 
     /// Returns how the look-ahead buffer of a stream did.
     pub(super) fn stream_stats(&self) -> Option<StreamStats> {
-        if let Self::Streamed { stream, .. } = self { Some(stream.stats()) } else { None }
+        if let Self::Streamed(stream) = self { Some(stream.stats()) } else { None }
+    }
+
+    /// Returns how many samples the look-ahead buffer of a stream holds, their bytes, and which part of its room they fill.
+    pub(super) fn buffered(&self) -> Option<(u64, Bytes, f64)> {
+        if let Self::Streamed(stream) = self { Some(stream.buffered()) } else { None }
     }
 
     /// Measures how well an epoch of padded samples mixes with the next, where that is done at once.
@@ -261,8 +219,14 @@ impl<S: Source> Order<S> {
 
     /// Returns how long this has waited for samples of a stream to be read.
     pub(super) fn waited(&self) -> Duration {
-        if let Self::Streamed { stream, .. } = self { stream.waited() } else { Duration::ZERO }
+        if let Self::Streamed(stream) = self { stream.waited() } else { Duration::ZERO }
     }
+}
+
+/// Refuses samples of another number of axes than the cells have.
+fn check_axes(n_axes: usize, config: &LoaderConfig) -> Result<(), LoaderError> {
+    let of_cells = config.cells.n_axes();
+    if n_axes == of_cells { Ok(()) } else { Err(LoaderError::OtherAxes { n_axes, of_cells }) }
 }
 
 /// A step, and what is known of its samples.

@@ -2,22 +2,21 @@
 
 use plimsoll_types::{Cells, Extent};
 
-use crate::source::{Lengths, Source};
+use crate::source::{Lengths, Source, known_extents};
+use crate::too_large::TooLarge;
 
-/// Returns the part of the positions, from 0 to 1, that is padding where each sample is padded to its own cell and those longer
-/// than `longest` are left out; `None` where samples are cut or packed, or somebody has yet to look how long they are.
+/// Returns the part of the positions, from 0 to 1, that is padding where each sample is padded to its own cell and those that
+/// are too large are left out; `None` where samples are cut or packed, or somebody has yet to look how long they are.
 ///
 /// A micro-batch that mixes samples of several cells has more. Of a million samples it takes some 40 ms on a core
 /// that is busy with others.
-pub(crate) fn planned_padding(source: &impl Source, cells: &Cells, longest: Option<u32>) -> Option<f64> {
-    let mut sum = Sum { cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
-    match source.lengths() {
-        Lengths::Known(index) => index.iter().for_each(|it| sum.add(it)),
-        Lengths::Streamed { .. } => (0..source.n_samples()).try_for_each(|id| {
-            sum.add(source.expected_length(id)?.into());
-            Some(())
-        })?,
-        Lengths::Cut | Lengths::Packed { .. } => return None,
+pub(crate) fn planned_padding(source: &impl Source, cells: &Cells, too_large: &TooLarge) -> Option<f64> {
+    let mut sum = Sum { cells, too_large, real: 0, padded: 0 };
+    if let Lengths::Packed { .. } = source.lengths() {
+        return None;
+    }
+    for extent in known_extents(source) {
+        sum.add(extent?);
     }
     (0 < sum.padded).then(|| 1.0 - sum.real as f64 / sum.padded as f64)
 }
@@ -25,7 +24,7 @@ pub(crate) fn planned_padding(source: &impl Source, cells: &Cells, longest: Opti
 /// Positions of samples in their cells.
 struct Sum<'a> {
     cells: &'a Cells,
-    longest: u32,
+    too_large: &'a TooLarge,
     real: u64,
     padded: u64,
 }
@@ -33,7 +32,7 @@ struct Sum<'a> {
 impl Sum<'_> {
     fn add(&mut self, extent: Extent) {
         let cell = self.cells.at(extent).map(|at| self.cells[at]);
-        if let Some(cell) = cell.filter(|it| it.edge() <= self.longest) {
+        if let Some(cell) = cell.filter(|it| !self.too_large.has_cell(*it)) {
             self.real = self.real.saturating_add(extent.positions());
             self.padded = self.padded.saturating_add(cell.positions());
         }
@@ -46,9 +45,10 @@ mod tests {
 
     #[test]
     fn each_sample_is_padded_to_its_own_cell() {
-        let check = |lengths: &[u32], longest: Option<u32>, planned: [u64; 2]| {
+        let check = |lengths: &[u32], too_large: Option<u32>, planned: [u64; 2]| {
             let cells = vec![8, 16].into();
-            let mut sum = Sum { cells: &cells, longest: longest.unwrap_or(u32::MAX), real: 0, padded: 0 };
+            let too_large = TooLarge::from(too_large.into_iter().map(Extent::new).collect(), &cells);
+            let mut sum = Sum { cells: &cells, too_large: &too_large, real: 0, padded: 0 };
             for length in lengths {
                 sum.add((*length).into());
             }
@@ -57,6 +57,6 @@ mod tests {
         check(&[8, 16], None, [24, 24]);
         check(&[6, 9], None, [15, 24]);
         check(&[6, 9, 17], None, [15, 24]);
-        check(&[6, 9], Some(8), [6, 8]);
+        check(&[6, 9], Some(9), [6, 8]);
     }
 }

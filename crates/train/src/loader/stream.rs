@@ -5,41 +5,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{
-    EpochCursor, PlannedStep, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamStepPosition,
-    StreamSteps,
+    EpochEnd, PlanConfig, Pushed, StreamLimits, StreamPlanner, StreamSample, StreamStats, StreamSteps, TaskMix,
 };
 use plimsoll_types::Bytes;
-use serde::{Deserialize, Serialize};
 
+use super::cursor::{Cursor, Next};
 use super::fill::{none_readable, read};
-use super::padded::BatchSizes;
+use super::padded::{BatchSizes, drawn, plan};
+use super::position::StreamedPosition;
 use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
-use crate::source::{Item, Source, SourceError};
-
-/// Where the next step of a stream begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamedPosition {
-    /// In the steps.
-    pub steps: StreamStepPosition,
-    /// The next sample that is read, after those that are pending.
-    pub next: EpochCursor,
-    /// What the steps were made for.
-    pub wanted: Vec<u32>,
-}
+use crate::index::lengths;
+use crate::source::{Draw, Item, Source, SourceError};
+use crate::too_large::TooLarge;
 
 /// An endless sequence of steps, read ahead of need.
 ///
 /// The samples go through the planner in their order, one by one as steps ask for them, so that the steps do not depend
-/// on how fast which worker reads.
-pub(super) struct Stream<S: Source> {
-    steps: StreamSteps<BatchSizes<1>>,
+/// on how fast which worker reads. There they go by their keys: one of a source that comes again is another one.
+pub(super) struct Stream<S: Source, const AXES: usize> {
+    steps: StreamSteps<BatchSizes<AXES>, AXES>,
+    config: LoaderConfig,
+    /// What the steps are made for.
+    wanted: Vec<u32>,
     /// What was pushed and is in no step.
     items: HashMap<u64, S::Item>,
     /// The next sample to push.
-    next: EpochCursor,
+    next: Cursor,
     /// The next sample to read.
-    reading: EpochCursor,
+    reading: Cursor,
     /// Samples that an earlier part of the run had pushed, and this one has not yet: they come first.
     pending: VecDeque<u64>,
     /// How many of them were asked for.
@@ -50,8 +44,10 @@ pub(super) struct Stream<S: Source> {
     n_unreadable: u64,
     n_waits: u64,
     n_full: u64,
-    /// The longest samples that are not left out, where some are.
-    longest: Option<u32>,
+    /// Which samples are left out because they are too large.
+    too_large: TooLarge,
+    n_samples: u64,
+    limits: StreamLimits,
     source: Arc<S>,
 }
 
@@ -59,7 +55,7 @@ pub(super) struct Stream<S: Source> {
 type Readers<T> = Ahead<(u64, u64), Result<Arrived<T>, SourceError>>;
 
 struct Arrived<T> {
-    id: u64,
+    key: u64,
     found: Found<T>,
 }
 
@@ -68,95 +64,111 @@ enum Found<T> {
     Item(T),
     /// It cannot be read, and is left out.
     Unreadable,
-    /// It is too long, and was not read in this epoch.
-    TooLong(u64),
+    /// It is too large, and was not read in this epoch.
+    TooLarge(u64),
 }
 
 /// A whole step with its samples, and those before it that could not be read.
 pub(super) struct StreamedStep<T> {
-    pub(super) step: PlannedStep,
+    pub(super) draw: Draw,
+    pub(super) ends_epoch: bool,
     pub(super) items: Vec<T>,
     pub(super) skipped: Vec<u64>,
 }
 
-impl<S: Source> Stream<S> {
+impl<S: Source, const AXES: usize> Stream<S, AXES> {
+    /// Stands before the first step, or at a position, which knows the sizes of its batches.
     pub(super) fn try_new(
         source: &Arc<S>,
         config: &LoaderConfig,
-        planner: StreamPlanner<BatchSizes<1>, 1>,
-        position: Option<&StreamedPosition>,
+        sizes: &[u32],
+        position: Option<StreamedPosition<AXES>>,
     ) -> Result<Self, LoaderError> {
+        let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
+        let rule = BatchSizes::new(config, &wanted);
+        let limits = limits(config);
+        let mut planner = StreamPlanner::try_new(BatchSizes::most(config), stream_plan(&**source, config)?, limits)?;
+        planner.change(rule)?;
         let n_samples = source.n_samples();
-        let (steps, next, pending) = match position {
-            None => {
-                let next = EpochCursor::try_new(n_samples, config.seed)?;
-                (StreamSteps::try_new(planner, config.step_size())?, next, VecDeque::new())
-            }
-            Some(StreamedPosition { steps, next, .. }) => {
-                let steps = StreamSteps::resume(planner, config.step_size(), steps)?;
-                let pending = steps.missing().collect();
-                (steps, next.clone(), pending)
-            }
+        let next = Cursor::try_new(&**source, config, position.as_ref().map(|it| &it.next))?;
+        let steps = match position {
+            None => StreamSteps::try_new(planner, config.step_size())?,
+            Some(position) => StreamSteps::resume(planner, config.step_size(), &position.steps)?,
         };
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
-        let work = move |(epoch, id)| {
-            let found = read(&*own, bad_sample, epoch, id)?.map_or(Found::Unreadable, Found::Item);
-            Ok(Arrived { id, found })
+        let work = move |(epoch, key)| {
+            let found = read(&*own, bad_sample, epoch, key % n_samples)?.map_or(Found::Unreadable, Found::Item);
+            Ok(Arrived { key, found })
         };
         let room = Room { bytes: Bytes(config.buffer_limit.0 / 4), values: (config.look_ahead as u64 / 2).max(1) };
         Ok(Self {
+            pending: steps.missing().collect(),
             steps,
+            config: config.clone(),
+            wanted,
             items: HashMap::new(),
             reading: next.clone(),
             next,
-            pending,
             n_pending_asked: 0,
             readers: Ahead::start(config.workers, room, bytes, work),
             skipped: Vec::new(),
             n_unreadable: 0,
             n_waits: 0,
             n_full: 0,
-            longest: None,
+            too_large: TooLarge::default(),
+            n_samples,
+            limits,
             source: Arc::clone(source),
         })
     }
 
-    /// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
-    pub(super) fn limits(config: &LoaderConfig) -> StreamLimits {
-        StreamLimits { samples: config.look_ahead.max(2), bytes: Bytes(config.buffer_limit.0 / 4) }
-    }
-
     pub(super) fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
         loop {
-            if let Some(step) = self.steps.next_step() {
-                let ids = step.batches.iter().flat_map(|batch| &batch.ids);
-                let items = ids.filter_map(|id| self.items.remove(id)).collect();
-                return Ok(StreamedStep { step, items, skipped: std::mem::take(&mut self.skipped) });
+            if let Some(mut step) = self.steps.next_step() {
+                let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
+                let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
+                let items = keys.filter_map(item).collect();
+                let (draw, ends_epoch) = drawn(step);
+                return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
             }
             self.push()?;
         }
     }
 
-    pub(super) fn position(&self, wanted: &[u32]) -> StreamedPosition {
-        StreamedPosition { steps: self.steps.position(), next: self.next.clone(), wanted: wanted.to_vec() }
+    pub(super) fn position(&self) -> StreamedPosition<AXES> {
+        StreamedPosition { steps: self.steps.position(), next: self.next.position(), wanted: self.wanted.clone() }
     }
 
-    pub(super) fn change(&mut self, rule: BatchSizes<1>) -> Result<(), LoaderError> {
-        Ok(self.steps.change(rule)?)
+    pub(super) fn wanted(&self) -> &[u32] {
+        &self.wanted
     }
 
-    /// Leaves samples out from here on that are longer than this, and reads none of which that is known.
-    pub(super) fn leave_out_longer(&mut self, longest: Option<u32>) {
-        self.longest = longest;
+    pub(super) fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError> {
+        self.steps.change(BatchSizes::new(&self.config, sizes))?;
+        self.wanted = sizes.to_vec();
+        Ok(())
     }
 
-    fn is_too_long(&self, length: Option<u32>) -> bool {
-        self.longest.is_some_and(|longest| Some(longest) < length)
+    /// Leaves samples out from here on that are too large, and reads none of which that is known.
+    pub(super) fn leave_out_too_large(&mut self, too_large: TooLarge) {
+        self.too_large = too_large;
+    }
+
+    /// Whether it is known that a sample is too large.
+    fn is_too_large(&self, key: u64) -> bool {
+        self.source.expected_extent(key % self.n_samples).is_some_and(|it| self.too_large.has(it))
     }
 
     /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
     pub(super) fn stats(&self) -> StreamStats {
         StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
+    }
+
+    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
+    pub(super) fn buffered(&self) -> (u64, Bytes, f64) {
+        let ((n_held, held), n_held_at_most) = (self.steps.held(), self.limits.samples);
+        let of_samples = n_held as f64 / n_held_at_most as f64;
+        (n_held as u64, held, of_samples.max(held.share_of(self.limits.bytes)))
     }
 
     pub(super) fn waited(&self) -> Duration {
@@ -166,45 +178,54 @@ impl<S: Source> Stream<S> {
     /// Pushes the next sample, or leaves it out.
     fn push(&mut self) -> Result<(), LoaderError> {
         self.read_ahead();
-        let Arrived { id, found } = self.arrived()?;
+        let Arrived { key, found } = self.arrived()?;
         self.n_unreadable += 1;
         match found {
             // There is more memory by now: it comes again when it is read.
-            Found::TooLong(epoch) if !self.is_too_long(self.source.expected_length(id)) => {
+            Found::TooLarge(epoch) if !self.is_too_large(key) => {
                 self.n_unreadable -= 1;
-                self.readers.ask_again((epoch, id));
+                self.readers.ask_again((epoch, key));
                 return Ok(());
             }
-            Found::Unreadable | Found::TooLong(_) => self.leave_out(id)?,
-            Found::Item(item) if self.is_too_long(Some(item.extent().edge())) => self.leave_out(id)?,
+            Found::Unreadable | Found::TooLarge(_) => self.leave_out(key)?,
+            Found::Item(item) if self.too_large.has(item.extent()) => self.leave_out(key)?,
             Found::Item(item) => {
-                let (lengths, bytes) = ([item.extent().edge()], item.bytes());
-                let pushed = self.steps.push(StreamSample { id, lengths, task: item.task(), bytes })?;
-                match pushed {
+                match self.steps.push(self.sample(key, &item)?)? {
                     Pushed::Held => {
                         self.n_unreadable = 0;
-                        self.items.insert(id, item);
+                        self.items.insert(key, item);
                     }
-                    Pushed::Skipped => self.skipped.push(id),
+                    Pushed::Skipped => self.skipped.push(key % self.n_samples),
                     Pushed::Full => {
                         // A step is whole: the sample comes again after it.
-                        self.readers.put_back(Ok(Arrived { id, found: Found::Item(item) }));
+                        self.readers.put_back(Ok(Arrived { key, found: Found::Item(item) }));
                         return Ok(());
                     }
                 }
             }
         }
         self.go_on();
-        if self.n_unreadable < self.next.n_samples {
+        if self.n_unreadable < self.n_samples {
             return Ok(());
         }
-        Err(none_readable(Some(id), self.next.n_samples).into())
+        Err(none_readable(Some(key % self.n_samples), self.n_samples).into())
+    }
+
+    /// Describes an item to the planner.
+    fn sample(&self, key: u64, item: &S::Item) -> Result<StreamSample<AXES>, SourceError> {
+        let n_axes = item.extent().n_axes();
+        let other = || SourceError {
+            sample_id: key % self.n_samples,
+            reason: format!("it has lengths along {n_axes} axes, and its stream along {AXES}"),
+        };
+        let lengths = lengths(item.extent()).ok_or_else(other)?;
+        Ok(StreamSample { id: key, lengths, task: item.task(), bytes: item.bytes() })
     }
 
     /// Leaves a sample out, for which nobody waits from now on.
-    fn leave_out(&mut self, id: u64) -> Result<(), LoaderError> {
-        self.skipped.push(id);
-        self.steps.leave_out(id)?;
+    fn leave_out(&mut self, key: u64) -> Result<(), LoaderError> {
+        self.skipped.push(key % self.n_samples);
+        self.steps.leave_out(key)?;
         Ok(())
     }
 
@@ -212,10 +233,7 @@ impl<S: Source> Stream<S> {
     fn go_on(&mut self) {
         if self.pending.pop_front().is_some() {
             self.n_pending_asked -= 1;
-            return;
-        }
-        self.next.take(1);
-        if self.next.position == 0 {
+        } else if self.next.take().ends_epoch {
             self.steps.finish();
         }
     }
@@ -235,24 +253,39 @@ impl<S: Source> Stream<S> {
     }
 
     fn ask(&mut self) {
-        if let Some(id) = self.pending.get(self.n_pending_asked) {
+        if let Some(key) = self.pending.get(self.n_pending_asked) {
             self.n_pending_asked += 1;
-            self.ask_for(self.steps.epoch(), *id);
+            self.ask_for(self.steps.epoch(), *key);
             return;
         }
-        let (epoch, ids) = self.reading.take(1);
-        for id in ids {
-            self.ask_for(epoch, id);
-        }
+        let Next { epoch, key, .. } = self.reading.take();
+        self.ask_for(epoch, key);
     }
 
-    fn ask_for(&mut self, epoch: u64, id: u64) {
-        if self.is_too_long(self.source.expected_length(id)) {
-            self.readers.put(Ok(Arrived { id, found: Found::TooLong(epoch) }));
+    fn ask_for(&mut self, epoch: u64, key: u64) {
+        if self.is_too_large(key) {
+            self.readers.put(Ok(Arrived { key, found: Found::TooLarge(epoch) }));
         } else {
-            self.readers.ask((epoch, id));
+            self.readers.ask((epoch, key));
         }
     }
+}
+
+/// Returns how samples become batches: those of sources come in their shares already.
+fn stream_plan<const AXES: usize>(
+    source: &impl Source,
+    config: &LoaderConfig,
+) -> Result<PlanConfig<AXES>, LoaderError> {
+    let mut plan = plan(config)?;
+    if plan.tasks.shares.is_some() && !source.sources().is_empty() {
+        plan.tasks = TaskMix { shares: None, ends: EpochEnd::default(), ..plan.tasks };
+    }
+    Ok(plan)
+}
+
+/// Returns what the look-ahead buffer may hold: half of the samples, and of the bytes, wait for it outside.
+fn limits(config: &LoaderConfig) -> StreamLimits {
+    StreamLimits { samples: config.look_ahead.max(2), bytes: Bytes(config.buffer_limit.0 / 4) }
 }
 
 fn bytes<T: Item>(arrived: &Result<Arrived<T>, SourceError>) -> Bytes {

@@ -23,9 +23,9 @@ pub struct Sounded {
     pub recompute: Recompute,
 }
 
-/// Approaches what a run on a device without pools begins with: the largest of its `first` micro-batches, and one sample
-/// of the longest edge of a validation. Every trial is certain to fit by those before it; the first is the smallest there
-/// is.
+/// Approaches what a run on a device without pools begins with: the `largest` of its first micro-batches, and one item of each
+/// extent of a validation that no other one covers: on one axis the longest. Every trial is certain to fit by those before it;
+/// the first is the smallest there is.
 ///
 /// Of a first micro-batch of several samples, one has to fit: a step runs in as many as are certain.
 /// Where it does not, and `may_recompute` says so, it is approached once more with recomputed activations.
@@ -40,20 +40,21 @@ pub struct Sounded {
 pub fn sound<J: Job>(
     job: &J,
     request: &PlanRequest,
-    (first, may_recompute): (StepShape, bool),
+    (largest, may_recompute): (&[StepShape], bool),
     open_probe: OpenProbe<'_>,
     progress: OnPlanned<'_>,
 ) -> Result<Sounded, PlanError> {
-    let largest = largest(request.inference.iter().map(|it| it.extent()));
-    let validation = largest.map(|extent| (Phase::Infer, StepShape::of(1, extent)));
-    let work: Vec<_> = [(Phase::Train, first)].into_iter().chain(validation).collect();
+    let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
+    let validation = validated.into_iter().map(|extent| (Phase::Infer, StepShape::of(1, extent)));
+    let work: Vec<_> = largest.iter().map(|it| (Phase::Train, *it)).chain(validation).collect();
     let sounding = sounding(job, request, open_probe)?;
     let (mut needs, reached) = sound_all(job, request, (&sounding, &work, Enough::OneSample), open_probe, progress)?;
     let Err(error) = reached else { return Ok(Sounded { needs, recompute: request.recompute }) };
     if !may_recompute || request.recompute.is_on_anywhere() || !error.may_fit_recomputing() {
         return Err(error);
     }
-    let recompute = sounding.recompute(&needs, first.samples, &extents(request))?;
+    let n_samples = largest.iter().map(|it| it.samples).max().unwrap_or(1);
+    let recompute = sounding.recompute(&needs, n_samples, &extents(request))?;
     // On the way up everything is recomputed, so that each trial says something of the next.
     let request = PlanRequest { recompute: Recompute::ALWAYS, ..request.clone() };
     let sparing = self::sounding(job, &request, open_probe)?;
@@ -117,11 +118,6 @@ fn extents(request: &PlanRequest) -> Vec<Extent> {
     }
 }
 
-/// Returns the one of the most positions.
-fn largest(extents: impl Iterator<Item = Extent>) -> Option<Extent> {
-    extents.max_by_key(|it| (it.positions(), *it))
-}
-
 /// Approaches a forward pass of this shape; every trial is certain to fit by those before it. Where a device tells what it
 /// reserves in pages, and no peaks, less is certain: see [`Reserved`](plimsoll_predict::Reserved).
 ///
@@ -154,11 +150,11 @@ fn longest(request: &PlanRequest) -> StepShape {
 
 fn aim<J: Job>(job: &J, request: &PlanRequest, phase: Phase, shape: StepShape) -> Aim {
     let LoaderConfig { cells, bad_sample, .. } = &request.loader;
-    let may_skip = phase == Phase::Train && !cells.is_empty() && cells.n_axes() == 1 && *bad_sample == BadSample::Fail;
+    let may_skip = phase == Phase::Train && 1 < cells.len() && *bad_sample == BadSample::Fail;
     let smaller = match phase {
         Phase::Train => job.source().smaller().to_owned(),
         Phase::Infer => format!("less than {}", job.describe_validation(shape.extent())),
     };
-    let skip = if may_skip { "; `data.bad_sample = \"skip\"` leaves out what is longer" } else { "" };
+    let skip = if may_skip { "; `data.bad_sample = \"skip\"` leaves out what is larger" } else { "" };
     Aim { phase, shape, smaller, skip }
 }

@@ -8,12 +8,15 @@ use crate::error::TrainError;
 use crate::job::Job;
 
 /// How the process before this one died; told to the one that goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Death {
     /// What happened, in words.
     pub what: String,
     /// Whether memory was the cause.
     pub of_memory: bool,
+    /// Whether it was killed without a word, as by the kernel of another machine, which counts that there.
+    #[serde(default)]
+    pub is_unexplained: bool,
     /// The knobs that it last ran with; those that the run goes on with, where it did not get that far.
     pub rung: Option<Knobs>,
     /// The rank that died, of several; all of them go lower where it is not known.
@@ -21,6 +24,15 @@ pub struct Death {
     pub rank: Option<u32>,
     /// All that there was, where that is known to be less than the capacity.
     pub capacity: Option<Bytes>,
+}
+
+impl Death {
+    /// Returns it as a rank knows it on whose machine the kernel has killed since for want of memory, given the rung that it had
+    /// reached.
+    pub(super) fn of_own_memory(self, rank: u32, machine: &str, rung: Option<Knobs>) -> Self {
+        let what = format!("{}, but that the out-of-memory count of {machine} rose", self.what);
+        Self { what, of_memory: true, rank: Some(rank), rung, ..self }
+    }
 }
 
 impl<J: Job> Run<'_, '_, J> {

@@ -1,20 +1,21 @@
 //! What steps are filled with: the loader, and what is left out.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{Mixing, StreamStats};
-use plimsoll_types::{Bytes, EpochDone, Extent};
+use plimsoll_types::{Bytes, EpochDone, Extent, SupplyStep};
 
 use super::journal::Journal;
 use super::room::RoomForMultiple;
-use super::unfit::{Unfit, longer};
+use super::unfit::{Unfit, named_of};
 use crate::config::FitConfig;
 use crate::loader::{
     BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted, planned_padding,
 };
 use crate::source::Source;
 use crate::stopwatch::Lap;
+use crate::too_large::TooLarge;
 
 /// The loader of a run, and which samples it leaves out because they do not fit.
 pub(super) struct Feed<S: Source> {
@@ -22,14 +23,16 @@ pub(super) struct Feed<S: Source> {
     loader: Loader<S>,
     config: LoaderConfig,
     is_deterministic: bool,
-    /// What was known to be too long before the run.
-    known: Option<u32>,
+    /// From which extents on samples were known to be too large before the run.
+    known: Vec<Extent>,
     unfit: Option<Unfit>,
-    /// Of several ranks, the longest edge that each of them holds, as they have agreed: the largest number where all hold all.
-    agreed: Option<u32>,
+    /// Of several ranks, from which extents on one of them does not hold a sample, as they have agreed.
+    agreed: Option<Vec<Extent>>,
     /// Samples that the epoch has trained on so far.
     epoch_samples: u64,
     room: RoomForMultiple,
+    /// How long the loader had waited when the last step was done.
+    waited: Duration,
     /// The samples of the step under way.
     under_way: Vec<u64>,
 }
@@ -50,24 +53,24 @@ impl<S: Source> Feed<S> {
             source,
             config: loader,
             is_deterministic: config.deterministic,
-            // Samples of several axes are not left out by a length.
-            known: config.longest.train.filter(|_| config.loader.cells.n_axes() == 1),
+            known: config.too_large.train.clone(),
             unfit: None,
             agreed: None,
             room: RoomForMultiple::new(config),
             epoch_samples: 0,
+            waited: Duration::ZERO,
             under_way: Vec::new(),
         })
     }
 
     /// Returns the part of the positions that the cells make padding, where it is known.
     pub(super) fn planned_padding(&self) -> Option<f64> {
-        planned_padding(&*self.source, &self.config.cells, self.known)
+        planned_padding(&*self.source, &self.config.cells, &TooLarge::from(self.known.clone(), &self.config.cells))
     }
 
     /// Leaves out what is known to be too long for this budget.
     pub(super) fn leave_out_known(&mut self, budget: Bytes) {
-        self.unfit = self.known.map(|edge| Unfit::beyond(edge, budget));
+        self.unfit = Unfit::from(&self.known, budget);
     }
 
     /// Goes on at the place that a checkpoint says.
@@ -78,8 +81,8 @@ impl<S: Source> Feed<S> {
         epoch_samples: u64,
         unfit: Option<Unfit>,
     ) -> Result<(), LoaderError> {
-        self.unfit = Unfit::stricter(unfit, self.unfit);
-        self.epoch_samples = epoch_samples;
+        self.unfit = Unfit::stricter(unfit, self.unfit.take());
+        (self.epoch_samples, self.waited) = (epoch_samples, Duration::ZERO);
         self.loader = Loader::try_new(&self.source, Some(position), wanted, &self.config)?;
         Ok(())
     }
@@ -94,9 +97,9 @@ impl<S: Source> Feed<S> {
         if let Some(lost) = self.room.follow(&self.config.cells, wanted) {
             journal.warn(&lost);
         }
-        let longest = self.longest(budget);
+        let too_large = self.too_large(budget);
         let samples =
-            booked(&mut self.loader, journal, |it| it.leave_out_longer(longest).and_then(|()| it.next(wanted)));
+            booked(&mut self.loader, journal, |it| it.leave_out_too_large(too_large).and_then(|()| it.next(wanted)));
         Ok(self.begun(samples?))
     }
 
@@ -111,39 +114,44 @@ impl<S: Source> Feed<S> {
         booked(&mut self.loader, journal, |loader| loader.recycle(samples))
     }
 
-    /// Whether samples that are cut or padded to this may be left out: only on one axis, where others are shorter, and where
-    /// what is drawn may depend on memory.
+    /// Whether samples that are padded to this may be left out: only where there are smaller ones, and where what is drawn may
+    /// depend on memory.
     pub(super) fn may_leave_out(&self, extent: Extent) -> bool {
-        let is_shortest = self.config.cells.first().is_none_or(|it| 1 < it.n_axes() || it.covers(extent));
-        !self.is_deterministic && self.config.bad_sample != BadSample::Fail && !is_shortest
+        let has_smaller = self.config.cells.iter().any(|it| !it.covers(extent));
+        !self.is_deterministic && self.config.bad_sample != BadSample::Fail && has_smaller
     }
 
     /// Whether the settings could be such that they are.
     pub(super) fn could_leave_out(&self) -> bool {
-        1 < self.config.cells.len() && self.config.cells.n_axes() == 1 && self.config.bad_sample == BadSample::Fail
+        1 < self.config.cells.len() && self.config.bad_sample == BadSample::Fail
     }
 
-    /// Remembers that one sample alone of this edge does not fit into a budget.
-    pub(super) fn note_unfit(&mut self, edge: u32, budget: Bytes) {
-        self.unfit = Some(Unfit::of(edge, budget));
+    /// Remembers that one sample alone of this extent does not fit into a budget.
+    pub(super) fn note_unfit(&mut self, extent: Extent, budget: Bytes) {
+        self.unfit = Unfit::stricter(self.unfit.take(), Some(Unfit::of(extent, budget)));
     }
 
-    /// Goes by the longest edge that every rank holds.
-    pub(super) fn agree_on(&mut self, longest: u32) {
-        self.agreed = Some(longest);
+    /// Goes by what every rank holds.
+    pub(super) fn agree_on(&mut self, too_large: Vec<Extent>) {
+        self.agreed = Some(too_large);
+    }
+
+    /// Leaves out what a rank does not hold, too.
+    pub(super) fn agree_on_also(&mut self, extent: Extent) {
+        self.agreed.get_or_insert_default().push(extent);
     }
 
     /// Leaves out what does not fit; returns the samples of the step without it.
     ///
-    /// Shorter samples that were padded with those that are left out stay, and are padded to less.
+    /// Smaller samples that were padded with those that are left out stay, and are padded to less.
     pub(super) fn leave_out(
         &mut self,
         samples: Samples<S>,
         (wanted, budget): (&Wanted, Bytes),
         journal: &mut Journal<'_>,
     ) -> Result<Samples<S>, LoaderError> {
-        self.loader.leave_out_longer(self.longest(budget))?;
-        let samples = self.loader.without_longer(samples)?;
+        self.loader.leave_out_too_large(self.too_large(budget))?;
+        let samples = self.loader.without_too_large(samples)?;
         if !samples.draw.parts.is_empty() {
             return Ok(self.begun(samples));
         }
@@ -154,24 +162,25 @@ impl<S: Source> Feed<S> {
     /// Says what a run that goes on leaves out because it did not fit before, unless whoever began it knows; with much more
     /// memory than then, nothing is.
     pub(super) fn left_out(&self, budget: Bytes) -> Option<String> {
-        let is_new = |longest: &u32| self.known.is_none_or(|known| *longest < known);
-        let longest = self.longest(budget).filter(is_new)?;
-        longer(&*self.source, longest)
+        let too_large = self.too_large(budget);
+        if too_large.is_within(&self.known) { None } else { named_of(&*self.source, &too_large) }
     }
 
-    /// Returns the longest edge that samples are padded to, where longer ones are left out.
-    fn longest(&self, budget: Bytes) -> Option<u32> {
-        self.agreed.map_or_else(|| self.own_longest(budget), |all| Some(all).filter(|it| *it != u32::MAX))
+    /// Returns which samples are left out.
+    fn too_large(&self, budget: Bytes) -> TooLarge {
+        self.agreed.as_ref().map_or_else(|| self.own(budget), |all| TooLarge::from(all.clone(), &self.config.cells))
     }
 
-    /// The same of what this rank alone holds.
-    pub(super) fn own_longest(&self, budget: Bytes) -> Option<u32> {
-        self.unfit?.longest(budget).map(|longest| self.edge_up_to(longest))
+    /// The same of what this rank alone does not hold.
+    fn own(&self, budget: Bytes) -> TooLarge {
+        let extents = self.unfit.as_ref().map_or_else(Vec::new, |it| it.extents(budget));
+        TooLarge::from(extents, &self.config.cells)
     }
 
-    /// Returns the longest edge that is no longer than this.
-    pub(super) fn edge_up_to(&self, longest: u32) -> u32 {
-        self.config.cells.iter().map(|it| it.edge()).filter(|it| *it <= longest).max().unwrap_or(0)
+    /// Says of each cell whether this rank does not hold a sample of it.
+    pub(super) fn own_too_large(&self, budget: Bytes) -> Vec<bool> {
+        let own = self.own(budget);
+        self.config.cells.iter().map(|it| own.has_cell(*it)).collect()
     }
 
     /// Counts the samples of a step that is done.
@@ -198,12 +207,19 @@ impl<S: Source> Feed<S> {
     }
 
     pub(super) fn unfit(&self) -> Option<Unfit> {
-        self.unfit
+        self.unfit.clone()
     }
 
     /// Measures how well an epoch mixes with the next, where that is known.
     pub(super) fn mixing(&self) -> Option<Mixing> {
         self.loader.mixing()
+    }
+
+    /// Returns how far ahead the samples of a step that is done were read, where they are streamed.
+    pub(super) fn supply(&mut self) -> Option<SupplyStep> {
+        let waited = self.loader.waited();
+        let before = std::mem::replace(&mut self.waited, waited);
+        self.loader.supply(waited.saturating_sub(before))
     }
 
     /// Returns how the look-ahead buffer did, where the samples are streamed.

@@ -47,12 +47,12 @@ impl<J: Job> Run<'_, '_, J> {
     /// Takes everything from a checkpoint that a run has in memory; another rank than the first has its own controller, or
     /// begins with the one that it has.
     pub(super) fn load(&mut self, checkpoint: &Checkpoint, own: Option<Own>) -> Result<(), TrainError> {
-        let RunState { step, validated, best, position, epoch_samples, balance, .. } = checkpoint.state.clone();
+        let RunState { step, validated, best, position, epoch_samples, balance, unfit, .. } = checkpoint.state.clone();
         let (controller, budget) = own.unwrap_or_else(|| {
             let RunState { controller, budget, .. } = &checkpoint.state;
             (controller.clone(), *budget)
         });
-        let RunState { unfit, validation, seconds, .. } = checkpoint.state;
+        let RunState { validation, seconds, .. } = checkpoint.state;
         // The best of then may have gone since, when a better one was found that is undone now.
         // Of several ranks the first alone knows what its validations find.
         let best = best.filter(|it| self.is_first() && self.root.join(name(it.step)).is_dir());

@@ -193,6 +193,11 @@ impl<'s> Journal<'s> {
         self.dir.write(name, content.as_bytes())
     }
 
+    /// Returns the machine of this rank, where it has lacked memory since the process before this one began there.
+    pub(super) fn lacked_memory(&self, rank: u32) -> Option<&str> {
+        self.dir.lacked_memory(rank)
+    }
+
     /// Notes that a process works on the run from here on.
     pub(super) fn note_process(&self, step: u64, why: Why, undone_steps: u64) -> Result<(), RunDirError> {
         self.dir.note_process(step, why, undone_steps)

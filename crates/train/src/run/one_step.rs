@@ -166,13 +166,14 @@ impl<J: Job> Run<'_, '_, J> {
                 self.journal.book(Lap::Probe, probe_time);
                 self.journal.book(Lap::Check, check_time);
                 self.training.observe(&tasks);
-                Ok(Ok(StepDone { tasks, ..self.done(step, outcome, reading, prediction) }))
+                let supply = self.feed.supply();
+                Ok(Ok(StepDone { tasks, supply, ..self.done(step, outcome, reading, prediction) }))
             }
             Commit::OutOfMemory { peak, .. } => Ok(Err(Stopped::Update { peak })),
         }
     }
 
-    /// Says what a step did; its tasks come on top.
+    /// Says what a step did; its tasks and its supply come on top.
     fn done(
         &self,
         UnderWay { rung, samples, begun, .. }: &UnderWay<J>,
@@ -188,11 +189,16 @@ impl<J: Job> Run<'_, '_, J> {
         parts.last_mut().into_iter().for_each(|it| it.follow(in_use, reading.peak));
         let (ids, rows, n_parts): (Vec<_>, Vec<_>, _) = (draw.ids().collect(), draw.rows().collect(), parts.len());
         let is_packed = draw.parts.iter().any(|it| it.packed.is_some());
+        let samples_of = |it: &RanPart| {
+            let own = &rows[it.part.samples.clone()];
+            own.first().map_or(0, |row| row.start)..own.last().map_or(0, |row| row.end)
+        };
+        let own_extents = parts.iter().flat_map(|it| &samples.extents[samples_of(it)]);
+        let real_positions = is_padded.then(|| own_extents.map(|it| it.positions()).sum());
         let micro_batch = |it: RanPart| {
             let peak = it.peak.filter(|_| tells_parts);
             let resident = (n_parts > 1).then_some(it.resident);
-            let own = &rows[it.part.samples.clone()];
-            let samples = own.first().map_or(0, |row| row.start)..own.last().map_or(0, |row| row.end);
+            let samples = samples_of(&it);
             MicroBatch {
                 rows: is_packed.then_some(it.part.shape().samples),
                 resident,
@@ -207,13 +213,14 @@ impl<J: Job> Run<'_, '_, J> {
             epoch: draw.epoch,
             rung: *rung,
             micro_batches: parts.into_iter().map(micro_batch).collect(),
-            real_positions: is_padded.then(|| samples.extents.iter().map(|it| it.positions()).sum()),
+            real_positions,
             predicted: prediction.map(|it| it.expected),
             upper: prediction.map(|it| it.upper),
             resident,
             in_use: reading.in_use,
             reserved: reading.reserved,
             peak: peak.max(reading.peak),
+            page: reading.page,
             capacity,
             budget,
             skipped: samples.skipped.clone(),
@@ -223,6 +230,7 @@ impl<J: Job> Run<'_, '_, J> {
             learning_rate: self.learning_rate(samples),
             seconds: begun.elapsed().as_secs_f64(),
             waited_seconds: self.agreed.is_some().then_some(times.ranks.as_secs_f64()),
+            supply: None,
             committed: true,
         }
     }

@@ -23,10 +23,10 @@ use crate::resume::Kept;
 use crate::run_dir::{folders_of_ranks, undo_in};
 use crate::stopwatch::Lap;
 
-/// Numbers that a rank tells first before a step: how it ends, by which signal, and the longest edge that it holds.
-const BEFORE_WORK: usize = 3;
+/// Numbers that a rank tells first before a step: how it ends, and by which signal.
+const BEFORE_WORK: usize = 2;
 
-/// The same with what it has run of the last step, and how long that took; its limits follow.
+/// The same with what it has run of the last step, and how long that took; its limits follow, and which cells it does not hold.
 const BEFORE_LIMITS: usize = BEFORE_WORK + 2;
 
 /// Where ranks are that have not begun a step, or go back to one.
@@ -34,9 +34,9 @@ const BETWEEN_STEPS: u64 = u64::MAX;
 
 /// Holds what this rank was told against what the first was, and agrees on what the first steps are filled with, and on the
 /// memory that they wait in: how far a stream is read ahead decides what is in which of its steps.
-pub(super) fn agree_before_start(
+pub(super) fn agree_before_start<J: Job>(
     team: &mut Team,
-    kept: &Kept,
+    (job, kept): (&J, &Kept),
     config: &FitConfig,
     control: &Control<'_>,
 ) -> Result<(Option<Agreed>, Bytes), TrainError> {
@@ -45,7 +45,7 @@ pub(super) fn agree_before_start(
     }
     let failed = |source| TrainError::Step { step: 0, source };
     team.set_step(BETWEEN_STEPS);
-    let own = kept.of_ranks(config);
+    let own = kept.of_ranks(job, config);
     let first = Kept::parse(&team.first_says(own.to_text().as_bytes()).map_err(failed)?);
     let change = first.change(&own);
     let differs = team.meet(Readiness::Ready, &[change.is_some().into()]).map_err(failed)?;
@@ -57,7 +57,7 @@ pub(super) fn agree_before_start(
         return Err(TrainError::RefusedRank { rank });
     }
     let limits = limits(control);
-    team.set_width(BEFORE_LIMITS + limits.len());
+    team.set_width(BEFORE_LIMITS + limits.len() + config.loader.cells.len());
     let told: Vec<_> = [config.loader.buffer_limit.0].into_iter().chain(limits).collect();
     let all = team.meet(Readiness::Ready, &told).map_err(failed)?;
     let limits: Vec<_> = all.iter().map(|it| &it[1..]).collect();
@@ -118,12 +118,14 @@ impl<J: Job> Run<'_, '_, J> {
 
     /// Tells the others whether this rank ends, how fast it was and what it holds; returns whether all end.
     fn agree(&mut self, ends: Option<EndReason>, signal: Option<i32>) -> Result<bool, StepError> {
-        let longest = self.feed.own_longest(self.control.budget().budget).map_or(u64::MAX, u64::from);
-        let head: [u64; BEFORE_WORK] = [code(ends), signal.map_or(0, |it| u64::from(it.unsigned_abs())), longest];
+        let too_large = self.feed.own_too_large(self.control.budget().budget);
+        let head: [u64; BEFORE_WORK] = [code(ends), signal.map_or(0, |it| u64::from(it.unsigned_abs()))];
         // Clocks have no say where weights are to be the same bits another time.
         let worked = std::mem::take(&mut self.worked);
         let worked = if self.config.deterministic { Worked::default() } else { worked };
-        let told: Vec<_> = head.into_iter().chain(told_work(worked)).chain(limits(&self.control)).collect();
+        let cells = too_large.into_iter().map(u64::from);
+        let told: Vec<_> =
+            head.into_iter().chain(told_work(worked)).chain(limits(&self.control)).chain(cells).collect();
         let step = self.step();
         let team = self.training.team();
         team.set_step(step);
@@ -135,9 +137,13 @@ impl<J: Job> Run<'_, '_, J> {
             self.stop.hear(signal);
         }
         self.ended = ended;
-        let longest = all.iter().filter_map(|it| u32::try_from(it[2]).ok()).min();
-        self.feed.agree_on(longest.unwrap_or(u32::MAX));
-        let limits: Vec<_> = all.iter().map(|it| &it[BEFORE_LIMITS..]).collect();
+        let cells = &self.config.loader.cells;
+        let (limits, too_large): (Vec<_>, Vec<_>) = all
+            .iter()
+            .map(|it| it[BEFORE_LIMITS..told.len()].split_at(told.len() - BEFORE_LIMITS - cells.len()))
+            .unzip();
+        let is_of_any = |at: usize| too_large.iter().any(|it| it[at] == 1);
+        self.feed.agree_on(cells.iter().enumerate().filter(|(at, _)| is_of_any(*at)).map(|(_, it)| *it).collect());
         let mut speeds = self.agreed.take().map_or_else(|| Speeds::unknown(all.len()), |it| it.speeds);
         speeds.hear(&all.iter().map(|it| heard_work(&it[BEFORE_WORK..])).collect::<Vec<_>>());
         self.agreed = Some(Agreed::of(&self.control.wanted(), &limits, speeds));
@@ -166,8 +172,8 @@ impl<J: Job> Run<'_, '_, J> {
         match standing {
             Readiness::Ready => unreachable!("a rank that is ready asks for nothing"),
             Readiness::GoesBack => self.return_together().map(|()| None),
-            Readiness::LeavesOut { edge } => {
-                self.feed.agree_on(self.feed.edge_up_to(edge.saturating_sub(1)));
+            Readiness::LeavesOut { extent } => {
+                self.feed.agree_on_also(extent);
                 self.without_unfit(step).map(Some)
             }
         }

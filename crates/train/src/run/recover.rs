@@ -156,15 +156,17 @@ impl<J: Job> Run<'_, '_, J> {
         Ok(None)
     }
 
-    /// Leaves the sample out that does not fit, and all that are as long.
+    /// Leaves the sample out that does not fit, and all that are as large; one that is padded to more than its own cell is
+    /// padded to less instead.
     fn leave_out(&mut self, step: UnderWay<J>, sample: usize) -> Result<Option<UnderWay<J>>, TrainError> {
-        let (edge, misfit) = (step.request.extent_of(sample).edge(), self.misfit(sample));
+        let (extent, Misfit { name, unit, .. }) = (step.request.extent_of(sample), self.misfit(sample));
+        let own = step.samples.extents.get(sample).map_or(extent, |it| self.config.loader.cells.padded(*it));
+        let what = if own.covers(extent) { format!("{name} alone") } else { format!("{name}, padded to as much,") };
         self.journal.warn(&format!(
-            "samples of {edge} {} and more are left out: {} alone does not fit, and `data.bad_sample` is \"skip\"",
-            misfit.unit, misfit.name
+            "samples of {extent} {unit} and more are left out: {what} does not fit, and `data.bad_sample` is \"skip\""
         ));
-        self.feed.note_unfit(edge, self.control.budget().budget);
-        match self.tell(Readiness::LeavesOut { edge })? {
+        self.feed.note_unfit(extent, self.control.budget().budget);
+        match self.tell(Readiness::LeavesOut { extent })? {
             Some(standing) => self.follow(step, standing),
             None => self.without_unfit(step).map(Some),
         }

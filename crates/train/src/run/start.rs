@@ -1,9 +1,10 @@
 //! Before the first step of a run, or of the rest of one.
 
 use plimsoll_sampler::Worked;
-use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION};
+use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION, StepDone};
 
 use super::control::Control;
+use super::death::Death;
 use super::feed::Feed;
 use super::journal::{Journal, Listeners};
 use super::standing::Standing;
@@ -18,12 +19,13 @@ use crate::fit::Shell;
 use crate::job::Job;
 use crate::resume::Kept;
 use crate::run_dir::{CONFIG_FILE, Existing, Why};
+use crate::source::Source;
 
 impl<'j, 's, J: Job> Run<'j, 's, J> {
     /// Prepares everything, buffers included, before what is resident is read; then logs the start, or goes back to the
     /// last checkpoint.
     pub(crate) fn start(job: &'j J, config: &'j FitConfig, shell: Shell<'s>) -> Result<Self, TrainError> {
-        let (existing, config_text, death) = (shell.existing, shell.config_text, shell.death.clone());
+        let (existing, config_text, mut death) = (shell.existing, shell.config_text, shell.death.clone());
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(shell.run_dir.root());
         let mut run = Self::untrained(job, config, shell)?;
         let before = run.journal.last_undone()?;
@@ -41,6 +43,10 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
         }
         run.check_room()?;
         run.journal.write(CONFIG_FILE, config_text)?;
+        if let Some(machine) = run.journal.lacked_memory(run.training.rank()) {
+            let own = |it: Death| it.of_own_memory(run.training.rank(), machine, last_step(&undone).map(|it| it.rung));
+            death = death.map(|it| if it.is_unexplained && !it.of_memory { own(it) } else { it });
+        }
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
         let why = match (&death, existing) {
             (Some(death), _) => Why::AfterDeath { death: death.what.clone() },
@@ -90,7 +96,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
         let (state, measured) = ((model, job.optimizer().on(&device)), (probe, fleet));
         let training = Training::try_new(state, device, measured, balance, config);
         let mut training = training.map_err(|source| TrainError::Step { step: 0, source })?;
-        let (agreed, buffer_limit) = ranks::agree_before_start(training.team(), &kept, config, &control)?;
+        let (agreed, buffer_limit) = ranks::agree_before_start(training.team(), (job, &kept), config, &control)?;
         let wanted = agreed.as_ref().map_or_else(|| control.wanted(), |it| it.wanted.clone());
         let mut feed = Feed::try_new(job.source(), config, &wanted, buffer_limit)?;
         control.read_anew(training.probe())?;
@@ -126,6 +132,7 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
             effective_batch_size: self.config.loader.effective_batch_size,
             n_steps: self.config.n_steps,
             tasks: self.job.tasks().to_vec(),
+            sources: self.job.source().sources().to_vec(),
             unit_of_length: self.job.unit_of_length().to_owned(),
             planned_padding: self.feed.planned_padding(),
             knobs: self.control.knobs(),
@@ -161,9 +168,12 @@ fn unlogged_end(undone: &[Event], before: Option<&Event>, step: u64) -> Option<S
     if undone.last().or(before).is_some_and(is_end) {
         return None;
     }
-    let last = undone.iter().rev().find_map(|it| if let Event::StepDone(it) = it { Some(it.step) } else { None });
-    let place = last.map_or("before its next step".to_owned(), |step| format!("after step {step}"));
+    let place = last_step(undone).map_or("before its next step".to_owned(), |it| format!("after step {}", it.step));
     Some(format!("ended {place}; nothing says of what"))
+}
+
+fn last_step(undone: &[Event]) -> Option<&StepDone> {
+    undone.iter().rev().find_map(|it| if let Event::StepDone(it) = it { Some(it) } else { None })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct Validations {
 impl Validations {
     /// Begins; `budget` is what there is for items that are known not to fit.
     pub(super) fn new(config: &FitConfig, budget: Bytes) -> Self {
-        let unfit = config.longest.validation.map(|edge| Unfit::beyond(edge, budget));
+        let unfit = config.too_large.validation.map(|edge| Unfit::beyond(edge, budget));
         Self { state: ValidationState::default(), unfit, is_done: false, is_broken_off: false }
     }
 
@@ -65,7 +65,7 @@ impl Validations {
 
     /// Returns the longest edge of items that fit, where some are known not to.
     pub(super) fn longest(&self, budget: Bytes) -> Option<u32> {
-        self.unfit.and_then(|it| it.longest(budget))
+        self.unfit.as_ref().and_then(|it| it.longest(budget))
     }
 
     /// Returns how many items the next validation has.

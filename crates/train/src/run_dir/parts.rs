@@ -57,12 +57,17 @@ pub fn read_log_with(run_dir: &Path, hear: &mut dyn FnMut(Event)) -> Result<bool
             let problem = format!("the last line before {} is cut short", path.display());
             return Err(RunDirError::Log { path, source: LogError::BadLine { line: 1, problem } });
         }
-        truncated = read_part(&path, hear)?;
+        truncated = read_log_file(&path, hear)?;
     }
     Ok(truncated)
 }
 
-fn read_part(path: &Path, hear: &mut dyn FnMut(Event)) -> Result<bool, RunDirError> {
+/// Reads one file of a log as [`read_log_with`] reads all of them.
+///
+/// # Errors
+///
+/// As [`read_log`].
+pub fn read_log_file(path: &Path, hear: &mut dyn FnMut(Event)) -> Result<bool, RunDirError> {
     let failed = |source| io_error("read", path, source);
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     let (mut decoder, mut line) = (Decoder::default(), Vec::new());

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use plimsoll_probe::OomKills;
 use serde::{Deserialize, Serialize};
 
 use super::{RunDirError, io_error};
@@ -28,6 +29,9 @@ pub struct Process {
     /// The machine of each rank, where ranks are processes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<String>,
+    /// How often the kernel had killed on its own machine for want of memory, where ranks are processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oom_kills: Option<OomKills>,
 }
 
 /// Why a process began to work on a run.
@@ -49,11 +53,17 @@ pub enum Why {
     },
 }
 
-/// Appends the line of this process, with the machine of each rank where ranks are processes.
+/// Returns the last process that worked on a run, or as one of its ranks where the directory is a rank's own.
+pub fn last_process(run_dir: &Path) -> Option<Process> {
+    let notes = fs::read(run_dir.join(PROCESSES_FILE)).unwrap_or_default();
+    notes.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// Appends the line of this process, with what is known of its machine and the others' where ranks are processes.
 pub(super) fn note(
     run_dir: &Path,
     (step, why, undone_steps): (u64, Why, u64),
-    machines: &[String],
+    (machines, oom_kills): (&[String], Option<OomKills>),
 ) -> Result<(), RunDirError> {
     let path = run_dir.join(PROCESSES_FILE);
     let before = match fs::read(&path) {
@@ -64,7 +74,7 @@ pub(super) fn note(
     let gap = if before.last().is_some_and(|it| *it != b'\n') { "\n" } else { "" };
     let n_before = before.split(|it| *it == b'\n').filter(|line| !line.is_empty()).count() as u64;
     let (process, pid, machines) = (n_before + 1, std::process::id(), machines.to_vec());
-    let process = Process { process, pid, step, why, undone_steps, machines };
+    let process = Process { process, pid, step, why, undone_steps, machines, oom_kills };
     let line = serde_json::to_string(&process).unwrap_or_else(|_| unreachable!("numbers and text are always JSON"));
     let opened = OpenOptions::new().create(true).append(true).open(&path);
     let written = opened.and_then(|mut file| file.write_all(format!("{gap}{line}\n").as_bytes()));
@@ -78,7 +88,7 @@ mod tests {
     #[test]
     fn every_process_adds_a_line_even_after_one_that_was_cut_short() {
         let folder = tempfile::tempdir().unwrap();
-        let note = |step, why, undone_steps| note(folder.path(), (step, why, undone_steps), &[]).unwrap();
+        let note = |step, why, undone_steps| note(folder.path(), (step, why, undone_steps), (&[], None)).unwrap();
         note(0, Why::Started, 0);
         let path = folder.path().join(PROCESSES_FILE);
         let first = fs::read_to_string(&path).unwrap();
@@ -94,7 +104,6 @@ mod tests {
         note(8, Why::Resumed { death: None }, 0);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("\"why\":\"resumed\",\"undone_steps\":0}\n"), "{text}");
-        let fourth: Process = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        assert_eq!(fourth.why, Why::Resumed { death: None });
+        assert_eq!(last_process(folder.path()).unwrap().why, Why::Resumed { death: None });
     }
 }

@@ -8,7 +8,8 @@ use burn::tensor::Device;
 
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
 use plimsoll_train::{
-    Alone, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit, warm_up,
+    Alone, Death, Existing, FitConfig, Fleet, Job, Outcome, PlanSparing, RunDir, Shell, StopFlag, TrainError, fit,
+    warm_up,
 };
 use plimsoll_types::{Bytes, Event, StepDone};
 
@@ -83,16 +84,16 @@ pub(crate) fn run_planned<J: Job>(
     plan_sparing: Option<PlanSparing<'_>>,
 ) -> Ran {
     let run_dir = RunDir::open(path, existing).unwrap();
-    run_in(run_dir, (probe, Box::new(Alone)), job, config, existing, (stop_after, plan_sparing))
+    run_in(run_dir, (probe, Box::new(Alone)), job, config, (existing, None), (stop_after, plan_sparing))
 }
 
-/// As [`run_planned`], as one rank of several.
+/// As [`run_planned`], as one rank of several, and after a death.
 pub(crate) fn run_in<J: Job>(
     mut run_dir: RunDir,
     (probe, fleet): (Box<dyn Probe>, Box<dyn Fleet>),
     job: &J,
     config: &FitConfig,
-    existing: Existing,
+    (existing, death): (Existing, Option<Death>),
     (stop_after, plan_sparing): (Option<u64>, Option<PlanSparing<'_>>),
 ) -> Ran {
     let stop = StopFlag::default();
@@ -115,7 +116,7 @@ pub(crate) fn run_in<J: Job>(
         observer: &mut observer,
         watching: None,
         warn: &mut |warning| warnings.push(warning.to_owned()),
-        death: None,
+        death,
         plan_sparing: plan_sparing.map(|it| it as PlanSparing<'_>),
         config_text: "",
         fleet,

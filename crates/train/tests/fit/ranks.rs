@@ -1,6 +1,7 @@
 //! Runs that several ranks make together.
 
 mod go_on;
+mod optimizers;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -14,7 +15,7 @@ use burn::tensor::Device;
 
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_probe::{Compartment, DeviceKind, Probe, open_among};
-use plimsoll_train::{Existing, FitConfig, InProcess, Job, LoaderConfig, RunDir, TrainError, replay};
+use plimsoll_train::{Death, Existing, FitConfig, InProcess, Job, LoaderConfig, RunDir, TrainError, replay};
 use plimsoll_types::{Bytes, EndReason, Event, Knobs, StepDone};
 
 use crate::common::{Ran, alone, flex_with, run, run_in, steps};
@@ -55,19 +56,35 @@ fn in_steps_of(n_samples: u32, config: FitConfig) -> FitConfig {
     FitConfig { loader: LoaderConfig::cut(3, n_samples, 64, Bytes::mib(4)), ..config }
 }
 
-/// Lets ranks make a run together, each on a thread of its own; `stop_after` so many steps a signal comes to the last.
-fn run_ranks<'a>(ranks: Vec<Rank<'a>>, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Ran> {
-    let n = u32::try_from(ranks.len()).unwrap();
+/// Opens the folders of so many ranks.
+fn dirs(n: usize, path: &Path, existing: Existing) -> Vec<RunDir> {
     let dir = |rank| match rank {
         0 => RunDir::open(path, existing).unwrap(),
         rank => RunDir::of_rank(path, rank, existing).unwrap(),
     };
-    let dirs: Vec<_> = (0..n).map(dir).collect();
+    (0..u32::try_from(n).unwrap()).map(dir).collect()
+}
+
+/// Lets ranks make a run together, each on a thread of its own; `stop_after` so many steps a signal comes to the last.
+fn run_ranks(ranks: Vec<Rank<'_>>, path: &Path, existing: Existing, stop_after: Option<u64>) -> Vec<Ran> {
+    let dirs = dirs(ranks.len(), path, existing);
+    run_ranks_in(ranks, dirs, &Tiny::beside, (existing, None), stop_after)
+}
+
+/// The same in folders that are open, with a job of their own, and after a death.
+fn run_ranks_in<'a, J: Job>(
+    ranks: Vec<Rank<'a>>,
+    dirs: Vec<RunDir>,
+    job: &(impl Fn(Box<dyn Beside + Send + 'a>) -> J + Sync),
+    (existing, death): (Existing, Option<&Death>),
+    stop_after: Option<u64>,
+) -> Vec<Ran> {
+    let n = u32::try_from(ranks.len()).unwrap();
     let work = |((fleet, dir), (Rank { config, probe, beside }, rank)): ((InProcess, RunDir), (Rank<'a>, u32))| {
-        let stop_after = stop_after.filter(|_| rank + 1 == n);
+        let (stop_after, death) = (stop_after.filter(|_| rank + 1 == n), death.cloned());
         move || {
             Compartment::at(rank as usize).unwrap().enter();
-            run_in(dir, (probe, Box::new(fleet)), &Tiny::beside(beside), &config, existing, (stop_after, None))
+            run_in(dir, (probe, Box::new(fleet)), &job(beside), &config, (existing, death), (stop_after, None))
         }
     };
     thread::scope(|scope| {
@@ -85,12 +102,12 @@ fn weights(path: &Path, step: u64) -> Vec<f32> {
 }
 
 #[track_caller]
-fn assert_close(a: &[f32], b: &[f32]) {
+fn assert_close(a: &[f32], b: &[f32], what: &str) {
     let (most, largest) = a
         .iter()
         .zip(b)
         .fold((0.0_f32, 0.0_f32), |(most, largest), (a, b)| (most.max((a - b).abs()), largest.max(a.abs())));
-    assert!(a.len() == b.len() && most <= 1e-5 * largest, "{most} of {largest}");
+    assert!(a.len() == b.len() && most <= 1e-5 * largest, "{what}: {most} of {largest}");
 }
 
 /// Returns the samples of each epoch that ranks have trained on, in order.
@@ -140,7 +157,7 @@ fn ranks_come_to_the_weights_and_losses_of_one_device() {
         let path_of_ranks = folder.path().join(&name);
         let ranks = sizes.iter().map(|size| roomy(of_batches(20, *size))).collect();
         let ran = events(run_ranks(ranks, &path_of_ranks, Existing::Refuse, None));
-        assert_close(&weights(&path, 20), &weights(&path_of_ranks, 20));
+        assert_close(&weights(&path, 20), &weights(&path_of_ranks, 20), &name);
         for of_rank in &ran {
             for (own, of_one) in losses(of_rank).into_iter().zip(losses(&one.events)) {
                 assert!((own - of_one).abs() <= 1e-5 * of_one.abs(), "{own} where one device has {of_one}");
@@ -177,7 +194,7 @@ fn a_slower_rank_takes_less_of_each_step_and_the_weights_are_those_of_one_device
     run(&Tiny::new(), &of_batches(20, 16), Bytes::gib(1), &one, Existing::Refuse, None).outcome.unwrap();
     let [fast, slow] = paced(&two, false);
     assert!((slow * 2..slow * 5).contains(&fast), "{fast} and {slow}, where three quarters and one are even");
-    assert_close(&weights(&one, 20), &weights(&two, 20));
+    assert_close(&weights(&one, 20), &weights(&two, 20), "weights");
 }
 
 #[test]
@@ -248,7 +265,7 @@ fn a_rank_that_runs_out_of_memory_runs_its_share_in_halves_and_the_others_wait()
     assert_eq!(failures(&tight[0]), 0);
     assert_whole_epochs(&tight, 1);
     assert!(steps(&tight[1]).iter().all(|it| it.peak <= it.capacity));
-    assert_close(&weights(&folder.path().join("roomy"), 6), &weights(&folder.path().join("tight"), 6));
+    assert_close(&weights(&folder.path().join("roomy"), 6), &weights(&folder.path().join("tight"), 6), "weights");
 }
 
 /// Takes memory away when so many parts have begun.
@@ -280,7 +297,11 @@ fn a_rank_that_has_less_memory_from_some_step_on_goes_on_with_what_it_has() {
     assert_eq!(of_second.len(), 6);
     assert!(of_second.iter().any(|it| it.capacity == to), "it did not fall");
     assert!(of_second.iter().all(|it| it.capacity != to || it.peak <= it.capacity));
-    assert_close(&weights(&folder.path().join("batches of 8"), 6), &weights(&folder.path().join("falling"), 6));
+    assert_close(
+        &weights(&folder.path().join("batches of 8"), 6),
+        &weights(&folder.path().join("falling"), 6),
+        "weights",
+    );
 }
 
 #[test]

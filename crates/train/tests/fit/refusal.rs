@@ -166,8 +166,7 @@ fn a_guess_that_is_a_little_too_low_is_raised_by_that_little() {
     let real = probe.capacity().unwrap();
     // Just below it by so little that such a rise is no news by itself.
     let guess = Bytes(real.0 * 16 / 17 + 1);
-    let death =
-        Death { what: "it was killed".to_owned(), of_memory: false, rung: None, rank: None, capacity: Some(guess) };
+    let death = Death { what: "it was killed".to_owned(), capacity: Some(guess), ..Death::default() };
     let folder = tempfile::tempdir().unwrap();
     let mut run_dir = RunDir::open(folder.path(), Existing::Refuse).unwrap();
     let shell = Shell {

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
+use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor, TensorData};
 use plimsoll_policy::{Bounds, CertifiedConfig, FixedConfig, PolicyConfig};
 use plimsoll_predict::PredictorConfig;
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, LearningRate, LoaderConfig, LongestEdges,
-    Loss, Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation,
+    BalanceConfig, ControllerConfig, Draw, FitConfig, Goal, Inference, Job, JobOptimizer, KnownTooLarge, LearningRate,
+    LoaderConfig, Loss, Metric, OptimizerRecovery, Scaling, Source, SourceError, StepError, Validation,
 };
 use plimsoll_types::{Bytes, Fraction, Knobs, Recompute, StepShape};
 
@@ -109,6 +110,8 @@ pub(crate) struct Tiny<B = Nothing> {
     pub(crate) n_held_out: usize,
     /// What measuring one of them takes.
     pub(crate) item_time: Duration,
+    /// What takes the steps.
+    pub(crate) optimizer: fn() -> JobOptimizer,
 }
 
 impl Tiny {
@@ -125,6 +128,7 @@ impl<B: Beside> Tiny<B> {
             n_products: 0,
             n_held_out: 5,
             item_time: Duration::ZERO,
+            optimizer: || AdamConfig::new().build().into(),
         }
     }
 }
@@ -148,6 +152,10 @@ impl<B: Beside> Job for Tiny<B> {
 
     fn source(&self) -> Arc<Rows> {
         Arc::clone(&self.rows)
+    }
+
+    fn optimizer(&self) -> JobOptimizer {
+        (self.optimizer)()
     }
 
     fn init(&self, device: &Device) -> Net {
@@ -213,7 +221,7 @@ pub(crate) fn config(n_steps: u64, policy: PolicyConfig) -> FitConfig {
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::None },

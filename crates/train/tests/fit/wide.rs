@@ -205,6 +205,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         in_use: trial.in_use,
         reserved: trial.reserved,
         peak: trial.peak,
+        page: Bytes::ZERO,
         capacity: Bytes::gib(1),
         budget: Bytes::gib(1),
         skipped: Vec::new(),
@@ -214,6 +215,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         learning_rate: 0.0,
         seconds: 1.0,
         waited_seconds: None,
+        supply: None,
         committed: true,
     }
 }
@@ -244,7 +246,7 @@ fn a_run_of_large_and_small_parts_keeps_every_peak_below_its_bound() {
 fn parts(done: &StepDone) -> Vec<PartReading> {
     let part = |it: &MicroBatch| {
         let read = Observation { shape: it.shape(), resident: it.resident?, peak: it.peak? };
-        Some(PartReading::of(read, true).with_nodes(it.nodes))
+        Some(PartReading::of(read, None).with_nodes(it.nodes))
     };
     done.micro_batches.iter().filter_map(part).collect()
 }

@@ -62,14 +62,14 @@ impl Source for Rows {
 
     fn lengths(&self) -> Lengths {
         if self.streamed {
-            return Lengths::Streamed { longest: 40 };
+            return Lengths::Streamed { longest: Extent::new(40) };
         }
         Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap().into())
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
         // Nobody has looked at the others.
-        id.is_multiple_of(4).then(|| length(id))
+        id.is_multiple_of(4).then(|| length(id).into())
     }
 
     fn describe(&self, id: u64) -> String {

@@ -47,7 +47,7 @@ fn what_is_known_to_be_too_long_is_not_even_read_where_lengths_are_known() {
         let broken = (0..N_SAMPLES).find(|id| is_long(id) && id.is_multiple_of(4));
         let job = Tiny { rows: Arc::new(Rows { streamed, broken }), ..tiny(streamed, Unit::Samples) };
         let mut config = config(14, StepUnit::Samples, 16);
-        config.longest.train = Some(24);
+        config.too_large.train = vec![25.into()];
         // Whoever reads the broken one fails.
         let ran = fresh(&job, &config, Bytes::mib(64));
         ran.outcome.unwrap();
@@ -66,10 +66,10 @@ fn what_a_run_goes_on_without_is_named_once_and_taken_back_where_there_is_much_m
         let (job, folder) = (tiny(streamed, Unit::Samples), tempfile::tempdir().unwrap());
         let mut config = config(28, StepUnit::Samples, 16);
         config.loader.bad_sample = BadSample::Skip;
-        config.longest.train = Some(24);
+        config.too_large.train = vec![25.into()];
         let first = run_on(flex_with(Bytes::mib(64)), &job, &config, folder.path(), Existing::Refuse, Some(3));
         assert_eq!(first.warnings, [] as [&str; 0], "who began it has said so");
-        config.longest.train = None;
+        config.too_large.train = Vec::new();
         // A little more is not worth another try.
         let second = run_on(flex_with(Bytes::mib(66)), &job, &config, folder.path(), Existing::Resume, Some(6));
         let [warning] = &second.warnings[..] else { panic!("{:?}", second.warnings) };
@@ -94,7 +94,7 @@ fn what_is_known_to_be_too_long_never_runs_and_its_shorter_mates_do() {
         let mut config = config(14, StepUnit::Samples, 16);
         config.controller.policy = kept(4);
         config.loader.bad_sample = BadSample::Skip;
-        config.longest.train = Some(24);
+        config.too_large.train = vec![25.into()];
         let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
         ran.outcome.unwrap();
         let of_epoch: Vec<_> = steps(&ran.events).into_iter().filter(|it| it.epoch == 0).collect();

@@ -8,8 +8,10 @@ mod common;
 mod job;
 mod left_out;
 mod multiple;
+mod ranks;
 mod recomputed;
 mod shares;
+mod sources;
 
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig,
-    LongestEdges, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
+    BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, KnownTooLarge, LearningRate,
+    LoaderConfig, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, Recompute, StepDone};
 
@@ -39,7 +41,7 @@ fn config(n_steps: u64, unit: StepUnit, effective_batch_size: u32) -> FitConfig 
         deterministic: false,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         n_steps,
         learning_rate: LearningRate { peak: 1e-3, warm_up_steps: 2, final_share: 0.1, scaling: Scaling::Sqrt },
@@ -228,6 +230,27 @@ fn an_interrupted_stream_goes_on_with_the_same_steps() {
 }
 
 #[test]
+fn each_step_of_a_stream_says_how_far_ahead_its_samples_were_read() {
+    let _alone = alone();
+    let supplies = |is_streamed| {
+        let config = config(20, StepUnit::Samples, 16);
+        let ran = fresh(&tiny(is_streamed, Unit::Samples), &config, Bytes::mib(64));
+        let of_step = |it: &Event| if let Event::StepDone(done) = it { Some(done.supply) } else { None };
+        (ran.events.iter().filter_map(of_step).collect::<Vec<_>>(), config.loader.workers)
+    };
+    let (streamed, workers) = supplies(true);
+    assert_eq!(streamed.len(), 20);
+    for supply in &streamed {
+        let it = supply.unwrap();
+        assert_eq!(it.workers as usize, workers.max(1));
+        assert!(0.0 <= it.waited_seconds && (it.buffered_samples == 0) == (it.buffer_fill <= 0.0), "{it:?}");
+        assert_eq!(it.buffered_samples == 0, it.buffered_bytes == Bytes::ZERO, "{it:?}");
+    }
+    assert!(streamed.iter().any(|it| it.is_some_and(|it| 0 < it.buffered_samples)), "nothing was ever held");
+    assert!(supplies(false).0.iter().all(Option::is_none), "nothing is streamed");
+}
+
+#[test]
 fn a_stream_goes_on_without_pending_samples_that_are_gone() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
@@ -341,7 +364,7 @@ fn an_epoch_that_ends_with_steps_of_which_no_sample_is_left_ends_all_the_same() 
         let mut config = config(150, StepUnit::Batch, 16);
         config.controller.policy = kept(4);
         config.loader.bad_sample = BadSample::Skip;
-        config.longest.train = Some(24);
+        config.too_large.train = vec![25.into()];
         let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
         ran.outcome.unwrap();
         let ended = |event: &Event| if let Event::EpochDone(it) = event { Some((it.epoch, it.samples)) } else { None };

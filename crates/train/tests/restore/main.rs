@@ -15,7 +15,7 @@ use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, ProbeError, TrackingAllocator, open};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, Existing, FitConfig, LearningRate, LoaderConfig, LongestEdges, OptimizerRecovery,
+    BalanceConfig, ControllerConfig, Existing, FitConfig, KnownTooLarge, LearningRate, LoaderConfig, OptimizerRecovery,
     RunDir, Scaling, Shell, StopFlag, fit, open_device,
 };
 use plimsoll_types::{Bytes, EndReason, Event, Fraction, Knobs, Recompute};
@@ -31,7 +31,7 @@ fn config(device: DeviceKind) -> FitConfig {
         seed: 3,
         draws_line: false,
         may_checkpoint: false,
-        longest: LongestEdges::default(),
+        too_large: KnownTooLarge::default(),
         optimizer_recovery: OptimizerRecovery::Restore,
         deterministic: false,
         n_steps: 4,

@@ -32,11 +32,11 @@ impl Source for OwnRows {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Streamed { longest: 9 }
+        Lengths::Streamed { longest: Extent::new(9) }
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
-        u32::try_from(id).ok()
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        u32::try_from(id).ok().map(Extent::new)
     }
 
     fn describe(&self, id: u64) -> String {

@@ -34,13 +34,15 @@ pub struct MultitaskConfig {
     pub measure_tasks: bool,
     /// Seed of what changes from epoch to epoch.
     pub seed: u64,
+    /// Whether samples are streamed: how many images and words one has shows only when it is read.
+    pub stream: bool,
 }
 
 impl MultitaskConfig {
     /// Trains a model of the default size.
     pub fn new(seed: u64) -> Self {
         let (model, augmentation) = (FusionConfig::default(), Augmentation::default());
-        Self { model, label_smoothing: 0.2, augmentation, measure_tasks: true, seed }
+        Self { model, label_smoothing: 0.2, augmentation, measure_tasks: true, seed, stream: false }
     }
 }
 
@@ -56,7 +58,8 @@ pub struct Multitask {
 impl Multitask {
     /// Trains on these samples.
     pub fn new(config: MultitaskConfig, samples: Arc<Samples>) -> Self {
-        let source = Arc::new(SampleSource::new(Arc::clone(&samples), config.augmentation, config.seed));
+        let MultitaskConfig { augmentation, seed, stream, .. } = config;
+        let source = Arc::new(SampleSource::new(Arc::clone(&samples), (augmentation, seed), stream));
         let tasks = samples.tasks().iter().map(|task| task.name.clone()).collect();
         Self { config, samples, source, tasks }
     }

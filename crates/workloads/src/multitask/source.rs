@@ -27,6 +27,7 @@ pub struct SampleSource {
     index: SampleIndex<2>,
     augmentation: Augmentation,
     seed: u64,
+    is_streamed: bool,
 }
 
 /// The samples of one optimizer step.
@@ -40,14 +41,15 @@ pub struct SampleBuffer {
 }
 
 impl SampleSource {
-    /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds.
-    pub fn new(samples: Arc<Samples>, augmentation: Augmentation, seed: u64) -> Self {
+    /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds. Streamed, none of
+    /// their lengths but the longest along each axis are told before they are read.
+    pub fn new(samples: Arc<Samples>, (augmentation, seed): (Augmentation, u64), is_streamed: bool) -> Self {
         let of_all = |length: fn(&Sample) -> u32| samples.train.iter().map(length).collect::<Vec<_>>();
         let lengths = [of_all(Sample::n_images), of_all(Sample::n_words)];
         let tasks: Vec<_> = samples.train.iter().map(|it| it.task).collect();
         let index = SampleIndex::try_new(lengths).and_then(|index| index.with_tasks(tasks));
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
-        Self { samples, index, augmentation, seed }
+        Self { samples, index, augmentation, seed, is_streamed }
     }
 }
 
@@ -150,7 +152,15 @@ impl Source for SampleSource {
     }
 
     fn lengths(&self) -> Lengths {
+        if self.is_streamed {
+            let [images, words] = self.index.longest();
+            return Lengths::Streamed { longest: of_images_and_words(images, words) };
+        }
         Lengths::Known(self.index.clone().into())
+    }
+
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        self.index.get(id).map(|[images, words]| of_images_and_words(images, words))
     }
 
     fn describe(&self, id: u64) -> String {

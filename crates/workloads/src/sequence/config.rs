@@ -17,6 +17,8 @@ pub struct RecordingsConfig {
     /// The column of `labels.csv` that names what each recording is of, such as a speaker: no two parts have recordings
     /// of the same.
     pub group_column: Option<String>,
+    /// The column of `labels.csv` that names the source of each recording, such as a corpus; without one there is one source.
+    pub source_column: Option<String>,
     /// What becomes of a line of `labels.csv` or a file that cannot be used.
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
@@ -32,6 +34,7 @@ impl RecordingsConfig {
             folder,
             shares: Shares::validating(0.2),
             group_column: None,
+            source_column: None,
             bad_sample: BadSample::Fail,
             classes: Vec::new(),
             lengths: Admit::default(),

@@ -12,10 +12,10 @@ use crate::split::Divided;
 type Found = (Row, u32);
 
 /// Divides recordings by their groups, where there are such, and else those of each label, so that no label lacks in any
-/// part by chance; what is held out comes shortest first.
+/// part by chance; what is held out comes shortest first, and what is trained on by its source.
 pub(super) fn divided(
     found: Vec<Found>,
-    classes: &[String],
+    (classes, sources): (&[String], &[String]),
     config: &RecordingsConfig,
 ) -> Result<Divided<Recording>, DataError> {
     let divided = match &config.group_column {
@@ -24,10 +24,12 @@ pub(super) fn divided(
     };
     let recording = |(row, n_frames): Found| {
         let class = classes.iter().position(|it| *it == row.label).unwrap_or(0);
-        Recording { name: row.path, class, n_frames }
+        let source = row.source.as_ref().and_then(|it| sources.binary_search(it).ok()).unwrap_or(0);
+        let source = u16::try_from(source).unwrap_or(u16::MAX);
+        Recording { name: row.path, class, source, n_frames }
     };
     let mut divided = divided.map(|part| part.into_iter().map(recording).collect());
-    divided.train.sort_by_key(|it| it.class);
+    divided.train.sort_by_key(|it| (it.source, it.class));
     for part in [&mut divided.validation, &mut divided.test] {
         part.sort_by_key(|it| (it.n_frames, it.class));
     }

@@ -92,10 +92,16 @@ pub enum Fault {
 
 impl AboutFolder for DataError {
     fn is_about_folder(&self) -> bool {
-        use DataError::{GroupColumn, Groups, Header, Labels, OneGroup, TooFew};
+        use DataError::{Column, Groups, Header, Labels, ManySources, OneGroup, TooFew};
         matches!(
             self,
-            Labels { .. } | Header { .. } | GroupColumn { .. } | TooFew { .. } | Groups { .. } | OneGroup { .. }
+            Labels { .. }
+                | Header { .. }
+                | Column { .. }
+                | ManySources { .. }
+                | TooFew { .. }
+                | Groups { .. }
+                | OneGroup { .. }
         )
     }
 }
@@ -128,15 +134,16 @@ pub enum DataError {
         /// The first line.
         found: String,
     },
-    /// The list of samples has no column of such groups.
+    /// The list of samples has no column of a name that the configuration gives.
     #[error(
-        "read {}, line 1: `data.group_column` is \"{column}\", and the columns are {found:?}; name one of them, or set \
-         `data.group_column = \"\"` to divide recordings one by one",
+        "read {}, line 1: `{key}` is \"{column}\", and the columns are {found:?}; name one of them, or set `{key} = \"\"`",
         path.display()
     )]
-    GroupColumn {
+    Column {
         /// The list.
         path: PathBuf,
+        /// The key of the configuration.
+        key: &'static str,
         /// The column.
         column: String,
         /// The first line.
@@ -218,6 +225,22 @@ pub enum DataError {
         label: String,
         /// The groups that have it.
         groups: Vec<String>,
+    },
+    /// The column of the sources has too many names.
+    #[error(
+        "find the sources of {}: the column `{column}` of labels.csv has {found} different names, and there may be {most}; \
+         name another in `data.source_column`, or set it to \"\"",
+        folder.display()
+    )]
+    ManySources {
+        /// The folder.
+        folder: PathBuf,
+        /// The column of the sources.
+        column: String,
+        /// Different names.
+        found: usize,
+        /// The most that there may be.
+        most: usize,
     },
     /// A recording has a length that is not wanted.
     #[error(transparent)]

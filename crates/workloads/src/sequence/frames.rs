@@ -14,12 +14,17 @@ pub struct Frames {
     pub values: Vec<f32>,
     length: u32,
     class: usize,
+    source: u16,
 }
 
 impl Frames {
     pub(crate) fn new(values: Vec<f32>, n_values: usize, class: usize) -> Self {
         let length = u32::try_from(values.len() / n_values).unwrap_or(u32::MAX);
-        Self { values, length, class }
+        Self { values, length, class, source: 0 }
+    }
+
+    pub(crate) fn of_source(self, source: u16) -> Self {
+        Self { source, ..self }
     }
 
     /// Returns how many frames there are.
@@ -31,6 +36,11 @@ impl Frames {
 impl Item for Frames {
     fn extent(&self) -> Extent {
         self.length.into()
+    }
+
+    /// Recordings of a source share batches as those of a task do.
+    fn task(&self) -> u16 {
+        self.source
     }
 
     fn bytes(&self) -> Bytes {

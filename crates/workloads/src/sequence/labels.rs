@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 
 use plimsoll_train::BadSample;
 
+use super::config::RecordingsConfig;
 use super::fault::DataError;
 use crate::listed::{Lines, Listed};
 
@@ -20,6 +20,8 @@ pub(crate) struct Row {
     pub(crate) label: String,
     /// What it must not be parted from, where the list is divided by such groups.
     pub(crate) group: Option<String>,
+    /// What it comes from, where the list says so.
+    pub(crate) source: Option<String>,
 }
 
 /// The list, read.
@@ -30,16 +32,11 @@ pub(crate) struct Labels {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Reads the list of a folder; `classes` are the labels that there may be, all if there are none, and `group_column` names
-/// the column of the groups.
-pub(crate) fn read(
-    folder: &Path,
-    classes: &[String],
-    group_column: Option<&str>,
-    bad_sample: BadSample,
-) -> Result<Labels, DataError> {
+/// Reads the list of a folder, as far as it has labels that there may be.
+pub(crate) fn read(config: &RecordingsConfig) -> Result<Labels, DataError> {
+    let RecordingsConfig { folder, classes, bad_sample, .. } = config;
     if !folder.is_dir() {
-        return Err(DataError::NoFolder(folder.to_owned()));
+        return Err(DataError::NoFolder(folder.clone()));
     }
     let path = folder.join(LABELS);
     let unread = |source| DataError::Labels { path: path.clone(), source };
@@ -47,10 +44,10 @@ pub(crate) fn read(
     let header = text(lines.next()).map_err(unread)?.unwrap_or(Ok(""));
     let header = header.map_err(|reason| DataError::Line { path: path.clone(), line: 1, reason })?;
     let header = header.trim_start_matches('\u{feff}');
-    let columns = Columns::find(header, group_column).map_err(|column| {
-        let (path, found) = (path.clone(), header.to_owned());
-        match group_column.filter(|it| *it == column) {
-            Some(_) => DataError::GroupColumn { path, column, found },
+    let columns = Columns::find(header, config).map_err(|Missing { column, key }| {
+        let (path, column, found) = (path.clone(), column.to_owned(), header.to_owned());
+        match key {
+            Some(key) => DataError::Column { path, key, column, found },
             None => DataError::Header { path, column, found },
         }
     })?;
@@ -63,7 +60,7 @@ pub(crate) fn read(
         let row = line.and_then(|line| columns.row(line)).and_then(|row| known(row, classes));
         match row.and_then(|row| unique(row, at, &mut seen)) {
             Ok(row) => labels.rows.push(row),
-            Err(reason) if bad_sample == BadSample::Skip => {
+            Err(reason) if *bad_sample == BadSample::Skip => {
                 labels.skipped.push(format!("{LABELS}, line {at}: {reason}"));
             }
             Err(reason) => return Err(DataError::Line { path, line: at, reason }),
@@ -93,17 +90,34 @@ struct Columns {
     path: usize,
     label: usize,
     group: Option<(String, usize)>,
+    source: Option<(String, usize)>,
     n: usize,
 }
 
+/// A column that a list does not have, and the key that names it, where one does.
+#[derive(Debug, PartialEq, Eq)]
+struct Missing<'a> {
+    column: &'a str,
+    key: Option<&'static str>,
+}
+
 impl Columns {
-    /// Finds the columns by their names, or returns the name of the one that is missing.
-    fn find(header: &str, group: Option<&str>) -> Result<Self, String> {
+    /// Finds the columns by their names.
+    fn find<'a>(header: &str, config: &'a RecordingsConfig) -> Result<Self, Missing<'a>> {
         let names = fields(header).unwrap_or_default();
-        let find = |name: &str| names.iter().position(|it| it.trim() == name).ok_or_else(|| name.to_owned());
-        let (path, label) = (find("path")?, find("label")?);
-        let group = group.map(|name| find(name).map(|at| (name.to_owned(), at))).transpose()?;
-        Ok(Self { path, label, group, n: names.len() })
+        let find =
+            |column: &'a str, key| names.iter().position(|it| it.trim() == column).ok_or(Missing { column, key });
+        let named = |name: &'a Option<String>, key| {
+            let found = name.as_deref().map(|name| find(name, Some(key)).map(|at| (name.to_owned(), at)));
+            found.transpose()
+        };
+        Ok(Self {
+            path: find("path", None)?,
+            label: find("label", None)?,
+            group: named(&config.group_column, "data.group_column")?,
+            source: named(&config.source_column, "data.source_column")?,
+            n: names.len(),
+        })
     }
 
     fn row(&self, line: &str) -> Result<Row, String> {
@@ -116,8 +130,8 @@ impl Columns {
             field => Ok(field.to_owned()),
         };
         let (path, label) = (field("path", self.path)?, field("label", self.label)?);
-        let group = self.group.as_ref().map(|(name, at)| field(name, *at)).transpose()?;
-        Ok(Row { path, label, group })
+        let named = |it: &Option<(String, usize)>| it.as_ref().map(|(name, at)| field(name, *at)).transpose();
+        Ok(Row { path, label, group: named(&self.group)?, source: named(&self.source)? })
     }
 }
 
@@ -164,18 +178,31 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name() {
-        let row = |group: Option<&str>, line| Columns::find("speaker,label,path", group).unwrap().row(line);
-        let expected = |group: Option<&str>| {
-            Ok(Row { path: "a.wav".to_owned(), label: "7".to_owned(), group: group.map(str::to_owned) })
+        let config = |[group, source]: [Option<&str>; 2]| RecordingsConfig {
+            group_column: group.map(str::to_owned),
+            source_column: source.map(str::to_owned),
+            ..RecordingsConfig::new("data".into())
         };
-        assert_eq!(row(None, "x, 7 ,a.wav"), expected(None));
-        assert_eq!(row(Some("speaker"), "x, 7 ,a.wav"), expected(Some("x")));
-        assert_eq!(row(None, ",7,a.wav"), expected(None));
-        assert_eq!(row(Some("speaker"), ",7,a.wav").unwrap_err(), "its speaker is empty");
-        let columns = Columns::find("speaker,label,path", None).unwrap();
+        let row = |columns, line| Columns::find("speaker,label,path", &config(columns)).unwrap().row(line);
+        let expected = |[group, source]: [Option<&str>; 2]| {
+            let (path, label) = ("a.wav".to_owned(), "7".to_owned());
+            Ok(Row { path, label, group: group.map(str::to_owned), source: source.map(str::to_owned) })
+        };
+        assert_eq!(row([None; 2], "x, 7 ,a.wav"), expected([None; 2]));
+        assert_eq!(row([Some("speaker"), None], "x, 7 ,a.wav"), expected([Some("x"), None]));
+        assert_eq!(row([Some("speaker"), Some("label")], "x, 7 ,a.wav"), expected([Some("x"), Some("7")]));
+        assert_eq!(row([None; 2], ",7,a.wav"), expected([None; 2]));
+        for columns in [[Some("speaker"), None], [None, Some("speaker")]] {
+            assert_eq!(row(columns, ",7,a.wav").unwrap_err(), "its speaker is empty");
+        }
+        let columns = Columns::find("speaker,label,path", &config([None; 2])).unwrap();
         assert_eq!(columns.row("x,7").unwrap_err(), "it has 2 fields, and the first line names 3 columns");
         assert_eq!(columns.row("x,,a.wav").unwrap_err(), "its label is empty");
-        assert_eq!(Columns::find("path,text", None).err(), Some("label".to_owned()));
-        assert_eq!(Columns::find("path,label", Some("voice")).err(), Some("voice".to_owned()));
+        let missing = |header, columns, column, key| {
+            assert_eq!(Columns::find(header, &config(columns)).err(), Some(Missing { column, key }));
+        };
+        missing("path,text", [None; 2], "label", None);
+        missing("path,label", [Some("voice"), None], "voice", Some("data.group_column"));
+        missing("path,label", [None, Some("corpus")], "corpus", Some("data.source_column"));
     }
 }

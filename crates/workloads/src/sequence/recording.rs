@@ -12,6 +12,8 @@ pub struct Recording {
     pub name: String,
     /// Its label, as an index into the classes.
     pub class: usize,
+    /// Its source, as an index into the sources; 0 where there are none.
+    pub source: u16,
     /// Its length when the folder was read, without what is cut off.
     pub n_frames: u32,
 }

@@ -1,10 +1,10 @@
 //! A folder of recordings, split into training, validation and test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use plimsoll_sampler::{AdmitCounts, Oversize};
-use plimsoll_train::BadSample;
+use plimsoll_train::{BadSample, NamedSource};
 
 use super::config::RecordingsConfig;
 use super::division::divided;
@@ -24,7 +24,7 @@ use crate::watch::{Watch, tell, unwatched};
 pub struct Recordings {
     /// The labels, in the order of the model's outputs.
     pub classes: Vec<String>,
-    /// Recordings to train on, by class and in the order of `labels.csv`.
+    /// Recordings to train on, by source, by class and in the order of `labels.csv`.
     pub train: Vec<Recording>,
     /// Recordings that are held out to validate on, shortest first.
     pub validation: Vec<Recording>,
@@ -34,6 +34,8 @@ pub struct Recordings {
     pub skipped: Vec<String>,
     /// Recordings that are left out or cut for their lengths.
     pub outside: AdmitCounts,
+    /// What the recordings to train on come from, in their order, where `labels.csv` says so: by name, in alphabetical order.
+    pub sources: Vec<NamedSource>,
     /// The column of the groups of which each lies in one part, where there are such.
     pub group_column: Option<String>,
     folder: PathBuf,
@@ -59,8 +61,9 @@ impl Recordings {
     ///
     /// Those of [`Self::read`], and [`DataError::Interrupted`].
     pub fn read_watched(config: &RecordingsConfig, watch: Watch<'_>) -> Result<Self, DataError> {
-        let labels = labels::read(&config.folder, &config.classes, config.group_column.as_deref(), config.bad_sample)?;
+        let labels = labels::read(config)?;
         let lines = labels.rows.len() + labels.skipped.len();
+        let sources = sources(&labels.rows, config)?;
         let mut scan = Scan::new(config, labels.skipped);
         let rows = labels.rows.into_iter().map(|row| (row, ())).collect();
         let seen = scan.sift(rows, |path, ()| Seen::look(path), watch)?;
@@ -73,18 +76,30 @@ impl Recordings {
         let names: BTreeSet<_> = found.iter().map(|(row, _)| row.label.clone()).collect();
         let (usable, labels, folder) = (found.len(), names.len(), config.folder.clone());
         let classes = if config.classes.is_empty() { names.into_iter().collect() } else { config.classes.clone() };
-        let Divided { train, validation, test } = divided(found, &classes, config)?;
+        let Divided { train, validation, test } = divided(found, (&classes, &sources), config)?;
         if labels < 2 || validation.is_empty() {
             return Err(DataError::TooFew { folder, usable, lines, labels, outside: also_told(&gate.counts) });
         }
         let (skipped, bad_sample, group_column) = (scan.skipped, config.bad_sample, config.group_column.clone());
         let (outside, longest) = (gate.counts, cut_at(config.lengths));
-        Ok(Self { classes, train, validation, test, skipped, outside, group_column, folder, form, longest, bad_sample })
+        Ok(Self {
+            sources: counted_sources(sources, &train),
+            classes,
+            train,
+            validation,
+            test,
+            skipped,
+            outside,
+            group_column,
+            folder,
+            form,
+            longest,
+            bad_sample,
+        })
     }
 
     /// Returns what a run sees of them.
     pub fn survey(&self) -> Survey {
-        let label = |it: &Recording| self.classes[it.class].clone();
         Survey {
             samples: "recordings",
             n_train: self.train.len(),
@@ -92,10 +107,19 @@ impl Recordings {
             n_test: self.test.len(),
             unit: self.form.unit(),
             lengths: self.train.iter().map(|it| u64::from(it.n_frames)).collect(),
-            kinds: vec![("labels", counted(self.train.iter().chain(self.all_held_out()).map(label)))],
+            kinds: self.kinds(),
             outside: self.outside,
             skipped: self.skipped.clone(),
         }
+    }
+
+    fn kinds(&self) -> Vec<(&'static str, BTreeMap<String, usize>)> {
+        let all = || self.train.iter().chain(self.all_held_out());
+        let mut kinds = vec![("labels", counted(all().map(|it| self.classes[it.class].clone())))];
+        if !self.sources.is_empty() {
+            kinds.push(("sources", counted(all().map(|it| self.sources[usize::from(it.source)].name.clone()))));
+        }
+        kinds
     }
 
     /// Returns what a model that learns from them takes and gives.
@@ -139,7 +163,7 @@ impl Recordings {
     /// Reads a recording as it is on disk now.
     pub(crate) fn frames(&self, recording: &Recording) -> Result<Frames, Fault> {
         let values = self.form.read(&self.folder.join(&recording.name), self.longest)?;
-        Ok(Frames::new(values, self.n_values(), recording.class))
+        Ok(Frames::new(values, self.n_values(), recording.class).of_source(recording.source))
     }
 
     /// Reads a recording that is held out, with a second try; `None` when it is to be left out.
@@ -160,13 +184,39 @@ impl Recordings {
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
         checksum.text(&self.signature().to_json());
-        for Recording { name, class, n_frames } in &self.train {
+        for NamedSource { name, n_samples } in &self.sources {
+            checksum.text(name);
+            checksum.number(*n_samples);
+        }
+        for Recording { name, class, n_frames, .. } in &self.train {
             checksum.text(name);
             checksum.number(*class as u64);
             checksum.number(u64::from(*n_frames));
         }
         checksum.finish()
     }
+}
+
+/// The most names of sources: as many as there are numbers for them.
+const MOST_SOURCES: usize = 1 << 16;
+
+/// Returns the names of all sources of a list, sorted; none where it does not say.
+fn sources(rows: &[Row], config: &RecordingsConfig) -> Result<Vec<String>, DataError> {
+    let names: BTreeSet<_> = rows.iter().filter_map(|row| row.source.as_ref()).collect();
+    match &config.source_column {
+        Some(column) if MOST_SOURCES < names.len() => {
+            let (folder, column) = (config.folder.clone(), column.clone());
+            Err(DataError::ManySources { folder, column, found: names.len(), most: MOST_SOURCES })
+        }
+        _ => Ok(names.into_iter().cloned().collect()),
+    }
+}
+
+/// Counts the recordings of each source.
+fn counted_sources(names: Vec<String>, recordings: &[Recording]) -> Vec<NamedSource> {
+    let mut counts = vec![0; names.len()];
+    recordings.iter().for_each(|it| counts.get_mut(usize::from(it.source)).into_iter().for_each(|n| *n += 1));
+    names.into_iter().zip(counts).map(|(name, n_samples)| NamedSource { name, n_samples }).collect()
 }
 
 /// Lets a recording pass with the frames that it takes part with.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
-use plimsoll_train::{Draw, Lengths, Source, SourceError};
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_train::{Draw, Lengths, NamedSource, Source, SourceError};
+use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::fault::Fault;
 use super::frames::{FrameBuffer, Frames, Placed};
@@ -48,14 +48,25 @@ impl Source for RecordingStream {
 
     fn lengths(&self) -> Lengths {
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
-        match SampleIndex::try_new([lengths]) {
+        let index = SampleIndex::try_new([lengths]);
+        let index = match self.sources() {
+            [] => index,
+            _ => {
+                index.and_then(|it| it.with_tasks(self.recordings.train.iter().map(|it| it.source).collect::<Vec<_>>()))
+            }
+        };
+        match index {
             Ok(index) if !self.is_streamed => Lengths::Known(index.into()),
-            _ => Lengths::Streamed { longest: self.longest },
+            _ => Lengths::Streamed { longest: self.longest.into() },
         }
     }
 
-    fn expected_length(&self, id: u64) -> Option<u32> {
-        Some(self.recording(id).n_frames)
+    fn sources(&self) -> &[NamedSource] {
+        &self.recordings.sources
+    }
+
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        Some(self.recording(id).n_frames.into())
     }
 
     fn describe(&self, id: u64) -> String {

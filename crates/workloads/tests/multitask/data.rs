@@ -7,7 +7,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
-use plimsoll_train::{BadSample, Draw, Item, Job, Source};
+use plimsoll_train::{BadSample, Draw, Item, Job, Lengths, Source};
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::multitask::{Asks, DataError, Multitask, MultitaskConfig, Sample, Samples, SamplesConfig};
@@ -245,4 +245,20 @@ fn a_folder_that_is_none_is_refused() {
     assert!(gone.contains("there is no such folder"), "{gone}");
     let no_list = read(empty.path(), BadSample::Skip).unwrap_err();
     assert!(matches!(&no_list, DataError::Io { path, .. } if path.ends_with("samples.jsonl")), "{no_list}");
+}
+
+#[test]
+fn numbers_of_images_and_words_are_known_unless_samples_are_streamed() {
+    let folder = folder(|lines| lines);
+    let samples = Arc::new(read(folder.path(), BadSample::Fail).unwrap());
+    let source =
+        |stream| Multitask::new(MultitaskConfig { stream, ..MultitaskConfig::new(3) }, Arc::clone(&samples)).source();
+    let (known, streamed) = (source(false), source(true));
+    let index = known.lengths().index().unwrap();
+    let longest = index.iter().reduce(Extent::joined).unwrap();
+    assert_eq!(streamed.lengths(), Lengths::Streamed { longest });
+    for id in 0..known.n_samples() {
+        let extents = [streamed.expected_extent(id), Some(streamed.read(0, id).unwrap().extent())];
+        assert_eq!(extents, [index.get(id); 2]);
+    }
 }

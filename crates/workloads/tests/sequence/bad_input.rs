@@ -323,6 +323,10 @@ fn groups_that_cannot_be_divided_are_refused_with_what_there_is() {
         assert!(parts.iter().all(|it| error.contains(it)), "{error}");
     };
     refused("voice", validating, &["line 1", "`data.group_column` is \"voice\"", "label,path,speaker"]);
+    let source_column = Some("corpus".to_owned());
+    let error =
+        Recordings::read(&RecordingsConfig { source_column, ..config(folder.path()) }).err().unwrap().to_string();
+    assert!(error.contains("line 1: `data.source_column` is \"corpus\", and the columns are"), "{error}");
     // Two speakers are too few for three parts, and one of them for two.
     let line = ["by `speaker`: with 2 of it, none is left to test on; 3 are needed", "`data.test_share`"];
     refused("speaker", testing, &line);

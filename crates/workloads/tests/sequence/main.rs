@@ -163,6 +163,36 @@ fn no_speaker_is_in_two_parts_where_recordings_are_divided_by_them() {
 }
 
 #[test]
+fn recordings_are_in_the_order_of_their_sources_where_a_column_names_them() {
+    let folder = plimsoll_fixtures::dir().join("sequence");
+    let of = |column: Option<&str>| {
+        let source_column = column.map(str::to_owned);
+        Recordings::read(&RecordingsConfig { source_column, ..config(&folder) }).unwrap()
+    };
+    let (alone, mixed) = (of(None), of(Some("speaker")));
+    assert!(alone.sources.is_empty() && alone.train.is_sorted_by_key(|it| it.class));
+    assert!(mixed.train.is_sorted_by_key(|it| (it.source, it.class)));
+    let names: Vec<_> = mixed.sources.iter().map(|it| it.name.clone()).collect();
+    assert!(names.len() == 6 && names.is_sorted(), "{names:?}");
+    for (number, source) in (0..).zip(&mixed.sources) {
+        let of_source: Vec<_> = mixed.train.iter().filter(|it| it.source == number).collect();
+        assert_eq!(of_source.len() as u64, source.n_samples);
+        for it in of_source {
+            let at: u64 = it.name.trim_start_matches("wav/")[..2].parse().unwrap();
+            assert_eq!(plimsoll_fixtures::sound_of(at).1, source.name, "{it}");
+        }
+    }
+    let fingerprint = |it: Recordings| job(it, true).fingerprint();
+    assert_ne!(fingerprint(of(Some("label"))), fingerprint(of(Some("speaker"))));
+    // Of known lengths, shares go by the tasks of the index.
+    let expected: Vec<_> = mixed.train.iter().map(|it| it.source).collect();
+    let source = job(mixed, false).source();
+    let Lengths::Known(index) = source.lengths() else { panic!("they are known") };
+    assert_eq!(index.tasks(), Some(&expected[..]));
+    assert_eq!(source.read(0, 30).unwrap().task(), expected[30]);
+}
+
+#[test]
 fn lengths_are_known_unless_they_are_streamed() {
     let recordings = tones();
     let lengths: Vec<_> = recordings.train.iter().map(|it| it.n_frames).collect();
@@ -175,7 +205,7 @@ fn lengths_are_known_unless_they_are_streamed() {
         );
     }
     let longest = *lengths.iter().max().unwrap();
-    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest });
+    assert_eq!(job(tones(), true).source().lengths(), Lengths::Streamed { longest: longest.into() });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_fixtures::{SEED, image};
+use plimsoll_fixtures::name;
 use plimsoll_probe::HeapCounters;
 use plimsoll_types::Bytes;
 use plimsoll_workloads::sr::{BadImage, Photos, PhotosConfig};
@@ -39,12 +39,13 @@ fn picture() {
     const WORDS: &[&str] =
         &["RIFF", "WEBP", "VP8L", "VP8X", "GIF89a", "BM", "P6\n", "P3 9 9 255\n", "qoif", "II*\0", "MM\0*", "\0\0\0\0"];
     let (folder, store) = (tempdir().unwrap(), tempdir().unwrap());
+    let drawn = |index| dir().join("sr").join(name(index));
     for name in ["a.png", "b.png"] {
-        image(SEED, 0).save(folder.path().join(name)).unwrap();
+        fs::copy(drawn(0), folder.path().join(name)).unwrap();
     }
     let encoded = |format: &str| {
         let path = store.path().join(format!("image.{format}"));
-        image(SEED, 1).save(&path).unwrap();
+        image::open(drawn(1)).unwrap().save(&path).unwrap();
         fs::read(path).unwrap()
     };
     let corpus = ["webp", "gif", "bmp", "ppm", "qoi", "tiff"].map(encoded).to_vec();

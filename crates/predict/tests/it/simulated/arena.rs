@@ -98,6 +98,11 @@ impl Arena {
         &mut self.current
     }
 
+    /// Returns the size of the largest pages.
+    pub(crate) fn page(&self) -> Bytes {
+        Bytes(self.small.page_size.max(self.current.page_size))
+    }
+
     fn reserved(&self) -> u64 {
         self.small.reserved() + self.current.reserved() + self.outdated.iter().map(Pool::held).sum::<u64>()
     }

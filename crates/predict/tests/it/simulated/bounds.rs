@@ -174,7 +174,8 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, shape: StepShape) {
         let it = self.program.run(shape);
-        let part = PartReading { shape, before: it.resident, peak: Peak::Reserved(it.reserved), nodes: 0 };
+        let peak = Peak::Reserved { bytes: it.reserved, page: it.page };
+        let part = PartReading { shape, before: it.resident, peak, nodes: 0 };
         self.predictor.observe_step(&[(KEY, part)], Bytes::ZERO).expect("it holds something");
     }
 

@@ -65,6 +65,7 @@ impl Program {
             reserved: with_resident(arena.peak_reserved),
             resident: Bytes(self.resident),
             in_use: Some(with_resident(arena.peak_in_use)),
+            page: arena.page(),
             largest: Bytes(arena.largest),
         }
     }

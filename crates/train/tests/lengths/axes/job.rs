@@ -1,5 +1,6 @@
 //! A job whose samples are two sequences, each with a length of its own.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{Draw, Item, Job, Lengths, Loss, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, Features, StepShape};
 
+use crate::job::HEAVY;
+
 pub(crate) const N_SAMPLES: u64 = 120;
 const WIDTH: usize = 24;
 
@@ -21,14 +24,19 @@ pub(crate) fn extent(id: u64) -> Extent {
 }
 
 /// Samples of which no content is read.
-#[derive(Default)]
-pub(crate) struct Lines;
+pub(crate) struct Lines {
+    streamed: bool,
+}
 
 pub(crate) struct Line(u64);
 
 impl Item for Line {
     fn extent(&self) -> Extent {
         extent(self.0)
+    }
+
+    fn bytes(&self) -> Bytes {
+        Bytes(16)
     }
 }
 
@@ -42,11 +50,25 @@ impl Source for Lines {
     }
 
     fn lengths(&self) -> Lengths {
+        if self.streamed {
+            return Lengths::Streamed { longest: Extent::try_new(&[6, 40]).unwrap() };
+        }
         let axis = |axis: usize| (0..N_SAMPLES).map(|id| extent(id).edges()[axis]).collect::<Vec<_>>();
         Lengths::Known(SampleIndex::try_new([axis(0), axis(1)]).unwrap().into())
     }
 
+    fn expected_extent(&self, id: u64) -> Option<Extent> {
+        // Nobody has looked at the others.
+        id.is_multiple_of(4).then(|| extent(id))
+    }
+
+    fn describe(&self, id: u64) -> String {
+        format!("line {id}")
+    }
+
     fn read(&self, _epoch: u64, id: u64) -> Result<Line, SourceError> {
+        // Reading takes longer or shorter, so that workers overtake each other.
+        std::thread::sleep(std::time::Duration::from_micros(id * 13 % 50));
         Ok(Line(id))
     }
 
@@ -73,8 +95,15 @@ pub(crate) struct Net {
     second: Linear,
 }
 
-#[derive(Default)]
-pub(crate) struct Pairs(Arc<Lines>);
+pub(crate) struct Pairs {
+    pub(crate) lines: Arc<Lines>,
+    /// Batches of this extent, and of larger ones, take much more than others.
+    pub(crate) heavy: Option<Extent>,
+}
+
+pub(crate) fn pairs(streamed: bool) -> Pairs {
+    Pairs { lines: Arc::new(Lines { streamed }), heavy: None }
+}
 
 impl Job for Pairs {
     type Source = Lines;
@@ -91,7 +120,7 @@ impl Job for Pairs {
     }
 
     fn source(&self) -> Arc<Lines> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.lines)
     }
 
     fn init(&self, device: &Device) -> Net {
@@ -101,6 +130,9 @@ impl Job for Pairs {
     fn batch(&self, buffer: &Vec<Extent>, samples: Range<usize>, device: &Device) -> (Tensor<3>, Tensor<3>) {
         let of = &buffer[samples];
         assert!(of.iter().all(|it| *it == of[0]), "samples of one micro-batch have one extent");
+        if self.heavy.is_some_and(|it| of[0].covers(it)) {
+            drop(black_box(vec![1_u8; usize::try_from(HEAVY.0).unwrap()]));
+        }
         self.blank_batch(StepShape::of(u32::try_from(of.len()).unwrap(), of[0]), device)
     }
 
