@@ -45,7 +45,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 120] = [
+const CASES: [Case; 121] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),

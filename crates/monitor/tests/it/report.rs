@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
 use plimsoll_monitor::{
-    BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RankReport, Restart, RunFacts, SettingChange, Table,
-    TrainingReport,
+    BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RankReport, Restart, RunFacts, SettingChange,
+    SourceReport, Table, TrainingReport,
 };
 use plimsoll_types::{
     BoundExceeded, Bytes, Event, MicroBatch, NamedSource, Phase, RunStarted, StepDone, StepShape, TaskStep,
@@ -94,7 +94,7 @@ const PAGE: &str = include_str!("../../../../docs/tools.md");
 fn with_every_key() -> TrainingReport {
     let (knobs, tasks) =
         (run::knobs(16, 4), vec![TaskStep { samples: 4, loss: None, gradient_norm: None, weight: 0.5 }]);
-    let real_positions = Some(768);
+    let real_positions = Some(200);
     let step = StepDone { supply: Some(SUPPLY), tasks, real_positions, ..run::step(0, knobs) };
     let Event::Validated(test) = run::validated(3) else { unreachable!("a validation") };
     let mut events = vec![Event::StepDone(step), exceeded(2, Phase::Train), exceeded(2, Phase::Infer)];
@@ -117,6 +117,8 @@ fn with_every_key() -> TrainingReport {
         steady_budget_share_error: Some(0.00005),
         undone_steps: 1,
         undone_seconds: 0.25,
+        n_axes: 2,
+        sources: vec![SourceReport::default()],
         ..TrainingReport::new(&history, facts)
     }
 }

@@ -1,7 +1,7 @@
 //! Mixtures of sources of different size.
 
 use plimsoll_sampler::{
-    BatchPlanner, EpochEnd, IndexError, PaddedBudget, PlanConfig, PlanError, PlanPosition, SampleIndex, TaskMix,
+    BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, PlanError, PlanPosition, SampleIndex, TaskMix,
 };
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ fn an_epoch_that_a_tiny_share_makes_endless_is_refused() {
     let tasks = TaskMix { shares: Some(vec![1.0 - 1e-9, 1e-9]), ends: EpochEnd::LastExhausted, ..TaskMix::default() };
     let config = PlanConfig { tasks, ..PlanConfig::default() };
     let error = BatchPlanner::try_new(index, PaddedBudget([10]), config).unwrap_err();
-    assert!(matches!(error, PlanError::Index(IndexError::TooManySamples { .. })), "{error}");
+    assert!(matches!(error, PlanError::ShareTooSmall { task: 1, .. }), "{error}");
 }
 
 fn weighted(weights: &[f64]) -> Result<Planner, PlanError> {
