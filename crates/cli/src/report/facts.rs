@@ -78,17 +78,17 @@ fn restarts(run_dir: &Path) -> Vec<Restart> {
 /// Returns the steps that were undone because a process died or a checkpoint was damaged; what cannot be read is left out.
 fn undone(run_dir: &Path) -> Vec<UndoneStep> {
     let Ok(file) = File::open(run_dir.join(UNDONE_FILE)) else { return Vec::new() };
-    let step = |line: String| match serde_json::from_str(&line) {
+    let step = |line: Vec<u8>| match serde_json::from_slice(&line) {
         Ok(Event::StepDone(done)) => Some(done.into()),
         _ => None,
     };
     // Bytes that are no text make no line that is one of ours.
-    BufReader::new(file).lines().map_while(Result::ok).filter_map(step).collect()
+    BufReader::new(file).split(b'\n').map_while(Result::ok).filter_map(step).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_train::{EVENTS_FILE, RANKS};
+    use plimsoll_train::EVENTS_FILE;
 
     use super::*;
 
@@ -98,7 +98,7 @@ mod tests {
         for (rank, log) in
             [("1", "{\"event\":\"epoch_done\",\"epoch\":0,\"step\":12,\"samples\":96}\n"), ("2", "{}\n{}\n")]
         {
-            let own = folder.path().join(RANKS).join(rank);
+            let own = folder.path().join("ranks").join(rank);
             fs::create_dir_all(&own).unwrap();
             fs::write(own.join(EVENTS_FILE), log).unwrap();
         }
@@ -128,5 +128,14 @@ mod tests {
         let deaths: Vec<_> = restarts(folder.path()).into_iter().map(|it| it.death).collect();
         assert_eq!(deaths, ["killed by SIGKILL after step 10", "ended after step 77; nothing says of what"]);
         assert!(undone(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn an_undone_step_after_bytes_that_are_no_text_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = include_str!("../../../../fixtures/logs/fixed.jsonl");
+        let step = log.lines().find(|it| it.contains("\"event\":\"step_done\"")).unwrap();
+        fs::write(folder.path().join(UNDONE_FILE), [b"\xff\n", step.as_bytes(), b"\n"].concat()).unwrap();
+        assert_eq!(undone(folder.path()).len(), 1);
     }
 }

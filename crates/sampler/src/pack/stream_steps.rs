@@ -18,7 +18,9 @@ use crate::{PackError, Pushed, StepSize, StreamError, StreamSample};
 /// The rows of a step that is not whole yet are held besides the buffer, so that a step may be larger than it.
 ///
 /// ```
-/// use plimsoll_sampler::{///, ///     PackBudget, Bytes, PackConfig, PackStream, PackStreamSteps, Pushed, StepSize, StreamLimits, StreamSample};
+/// use plimsoll_sampler::{
+///     Bytes, PackBudget, PackConfig, PackStream, PackStreamSteps, Pushed, StepSize, StreamLimits, StreamSample,
+/// };
 ///
 /// let limits = StreamLimits { samples: 64, bytes: Bytes::mib(1) };
 /// let stream = PackStream::try_new(PackConfig::new(512), limits)?;

@@ -122,7 +122,7 @@ fn a_sample_whose_own_cell_does_not_fit_is_named_or_left_out_and_others_are_padd
     let (_alone, room, heavy) = (alone(), Bytes(HEAVY.0 / 2), Extent::try_new(&[4, 21]).unwrap());
     let is_large = |id: &u64| lattice().padded(extent(*id)).covers(heavy);
     let expected: Vec<_> = (0..N_SAMPLES).filter(is_large).collect();
-    assert!((1..N_SAMPLES as usize / 2).contains(&expected.len()));
+    assert!((1..N_SAMPLES / 2).contains(&(expected.len() as u64)));
     for (streamed, batch_max) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
         let job = Pairs { heavy: Some(heavy), ..pairs(streamed) };
         let mut config = of_pairs(&job, 20, StepUnit::Samples, 16);

@@ -139,7 +139,9 @@ proptest! {
         prop_assert_eq!(&whole, &steps(&source, &config, 40, resume_every));
         let mut times = vec![0u64; usize::try_from(source.n_samples()).unwrap()];
         for (epoch, ids, skipped, ends_epoch) in whole {
-            ids.iter().for_each(|id| times[usize::try_from(*id).unwrap()] += 1);
+            for id in ids {
+                times[usize::try_from(id).unwrap()] += 1;
+            }
             prop_assert!(skipped.is_empty());
             if !ends_epoch {
                 continue;

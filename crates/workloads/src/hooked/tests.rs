@@ -20,7 +20,7 @@ struct Own {
     tasks: Vec<String>,
 }
 
-struct OwnRows;
+struct OwnRows([NamedSource; 1]);
 
 #[deny(clippy::missing_trait_methods, reason = "a default would test nothing")]
 impl Source for OwnRows {
@@ -33,6 +33,10 @@ impl Source for OwnRows {
 
     fn lengths(&self) -> Lengths {
         Lengths::Streamed { longest: Extent::new(9) }
+    }
+
+    fn sources(&self) -> &[NamedSource] {
+        &self.0
     }
 
     fn expected_extent(&self, id: u64) -> Option<Extent> {
@@ -88,7 +92,7 @@ impl Job for Own {
     }
 
     fn source(&self) -> Arc<OwnRows> {
-        Arc::new(OwnRows)
+        Arc::new(OwnRows([NamedSource { name: "books".to_owned(), n_samples: 3 }]))
     }
 
     fn init(&self, device: &Device) -> Linear {
@@ -172,7 +176,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
         format!("{:?} {} {}", job.task_probes(model), job.describe_validation(7.into()), job.has_test()),
         format!("{} {}", loss(job.batch(&buffer, 0..2, &device)), loss(job.blank_batch(shape, &device))),
         number(job.blank_forward(model, shape, &device)),
-        format!("{} {:?} {}", source.n_samples(), source.lengths(), source.describe(2)),
+        format!("{} {:?} {:?} {}", source.n_samples(), source.lengths(), source.sources(), source.describe(2)),
         format!("{} {}", source.smaller(), source.buffer_bytes(shape)),
     ]
 }

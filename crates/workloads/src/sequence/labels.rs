@@ -107,15 +107,15 @@ impl Columns {
         let names = fields(header).unwrap_or_default();
         let find =
             |column: &'a str, key| names.iter().position(|it| it.trim() == column).ok_or(Missing { column, key });
-        let named = |name: &'a Option<String>, key| {
+        let find_given = |name: &'a Option<String>, key| {
             let found = name.as_deref().map(|name| find(name, Some(key)).map(|at| (name.to_owned(), at)));
             found.transpose()
         };
         Ok(Self {
             path: find("path", None)?,
             label: find("label", None)?,
-            group: named(&config.group_column, "data.group_column")?,
-            source: named(&config.source_column, "data.source_column")?,
+            group: find_given(&config.group_column, "data.group_column")?,
+            source: find_given(&config.source_column, "data.source_column")?,
             n: names.len(),
         })
     }

@@ -215,7 +215,11 @@ fn sources(rows: &[Row], config: &RecordingsConfig) -> Result<Vec<String>, DataE
 /// Counts the recordings of each source.
 fn counted_sources(names: Vec<String>, recordings: &[Recording]) -> Vec<NamedSource> {
     let mut counts = vec![0; names.len()];
-    recordings.iter().for_each(|it| counts.get_mut(usize::from(it.source)).into_iter().for_each(|n| *n += 1));
+    for it in recordings {
+        if let Some(n) = counts.get_mut(usize::from(it.source)) {
+            *n += 1;
+        }
+    }
     names.into_iter().zip(counts).map(|(name, n_samples)| NamedSource { name, n_samples }).collect()
 }
 
