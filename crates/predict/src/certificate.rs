@@ -131,7 +131,7 @@ impl Certificate {
         match self.place(observed.shape) {
             Some(at) if observed.need <= self.needs[at].need => {}
             Some(at) => self.replace(at, observed.need),
-            None => drop(self.push(observed, 0, self.value(observed.shape))),
+            None => drop(self.push(observed, 0)),
         }
         Ok(())
     }
@@ -191,11 +191,11 @@ impl Certificate {
         self.solve(&self.values[at], Corner::new(&self.constraints).without(at))
     }
 
-    /// Keeps a shape that is not kept yet, with a graph of so many nodes and this [value](Self::value) so far, unless it would be
-    /// the first to go, and says whether it does.
-    pub(crate) fn push(&mut self, it: ShapeNeed, nodes: u64, value: f64) -> bool {
+    /// Keeps a shape that is not kept yet, with a graph of so many nodes, unless it would be the first to go, and says whether
+    /// it does.
+    pub(crate) fn push(&mut self, it: ShapeNeed, nodes: u64) -> bool {
         let is_first = self.needs.is_empty() || 0 < nodes && !self.has_tables();
-        let above = value / it.need.as_f64() - 1.0;
+        let above = self.value(it.shape) / it.need.as_f64() - 1.0;
         let spare = if is_first { u32::MAX } else { spare(above) };
         // Tables have a row of their own.
         let most = MAX_ROWS - usize::from(self.has_tables() || 0 < nodes);

@@ -49,19 +49,12 @@ pub(crate) fn most_nodes(asked: StepShape, seen: StepShape, nodes: u64) -> u64 {
     }
     let along_edges = asked.edges().iter().copied().zip(seen.edges().iter().copied());
     let along_all = along_edges.chain([(asked.samples, seen.samples)]);
-    let larger = along_all.filter(|(asked, seen)| seen < asked);
-    let nodes = nodes.max(SMALL_GRAPH);
-    // To divide in 64 bits takes a fraction of the time that 128 take, and it is done for every shape that was read.
-    let narrow = larger.clone().try_fold((nodes, 1_u64), |(times, of), (asked, seen)| {
-        Some((times.checked_mul(asked.into())?, of.checked_mul(seen.into())?))
-    });
-    if let Some((times, of)) = narrow {
-        return times.div_ceil(of.max(1));
-    }
-    let (times, of) = larger.fold((u128::from(nodes), 1_u128), |(times, of), (asked, seen)| {
-        (times.saturating_mul(asked.into()), of.saturating_mul(seen.into()))
-    });
-    u64::try_from(times.div_ceil(of.max(1))).unwrap_or(u64::MAX)
+    let (times, of) =
+        along_all.filter(|(asked, seen)| seen < asked).fold((1_u128, 1_u128), |(times, of), (asked, seen)| {
+            (times.saturating_mul(asked.into()), of.saturating_mul(seen.into()))
+        });
+    let most = u128::from(nodes.max(SMALL_GRAPH)).saturating_mul(times).div_ceil(of.max(1));
+    u64::try_from(most).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -3,34 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use plimsoll_types::StepShape;
-
 use crate::row::{Row, RowKey, Start};
 
 /// Rows that are kept: more than a lattice has edges, times the sizes of tables along one.
 const MOST: usize = 256;
 
-/// Shapes of which it is known what their rows go by: more than a lattice has cells with the sizes that a search asks for.
-const MOST_SHAPES: usize = 4096;
-
 /// What a model says of shapes until it learns something new; no part of its state.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     start: OnceLock<Start>,
-    keys: Mutex<BTreeMap<StepShape, RowKey>>,
     rows: Mutex<BTreeMap<RowKey, Row>>,
 }
 
 impl Judged {
-    /// Returns what the row of a shape goes by, where it takes long to say.
-    pub(crate) fn key(&self, shape: StepShape, work_out: impl FnOnce() -> RowKey) -> RowKey {
-        let mut known = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if MOST_SHAPES <= known.len() {
-            known.clear();
-        }
-        *known.entry(shape).or_insert_with(work_out)
-    }
-
     /// Reads a row that was worked out before, or works it out.
     pub(crate) fn read<T>(
         &self,

@@ -43,8 +43,7 @@
 //! # What is proved, measured, and not covered
 //!
 //! * **Proved**, when every step of a key is one fixed program and no peak is read too low: the bound is never below
-//!   the peak, and no tighter bound follows from the same readings ([`Certificate`]; a [`Predictor`] whose readings tremble is
-//!   less tight by at most a thousandth).
+//!   the peak, and no tighter bound follows from the same readings ([`Certificate`]).
 //!   *Fixed program* means that each tensor's size is a non-negative combination of
 //!   the job's [`Features`](plimsoll_types::Features) and is freed at the same point for every shape.
 //!   Hence also, above what is resident: a larger shape never has a smaller bound, and another observation raises it
@@ -99,7 +98,6 @@ mod judged;
 mod key;
 mod lift;
 mod model;
-mod news;
 mod page;
 mod page_owner;
 mod platform;

@@ -6,11 +6,12 @@ use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, ShapeNeed};
+use crate::estimate::fit;
 use crate::judged::Judged;
 use crate::lift::Lift;
-use crate::news::recounted;
 use crate::recent::{MEMORY, READINGS, Recent, factor, parts};
 use crate::row::{Judgement, Row, RowKey, Shown, Start};
+use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
 
 /// A need that the bound of the others lies so near above is implied by them.
@@ -31,6 +32,8 @@ pub(crate) struct Model {
     lift: Option<Lift>,
     /// Whether all there is comes from a step that kept much of what it read.
     is_provisional: bool,
+    /// Coefficients of the point estimate, in bytes per feature.
+    theta: Vector,
     judged: Judged,
 }
 
@@ -78,6 +81,7 @@ impl Model {
             n_violations: 0,
             lift: None,
             is_provisional: false,
+            theta: Vector::default(),
             judged: Judged::default(),
         }
     }
@@ -107,24 +111,24 @@ impl Model {
     }
 
     fn judgement(&self, shape: StepShape) -> Judgement {
-        let of_shape = || RowKey::of(shape, &self.certificate);
-        let row = if self.certificate.has_tables() { self.judged.key(shape, of_shape) } else { of_shape() };
-        let work_out = |start: &Start| Row::new(row, &self.certificate, start);
+        let row = RowKey::of(shape, &self.certificate);
+        let work_out = |start: &Start| Row::new(row, &self.certificate, &self.theta, start);
         let known = self.judged.read(row, || self.start(), work_out, |it| it.at(shape.samples, &self.certificate));
         known.unwrap_or_else(|| {
-            let (start, ceiling) = (self.start(), self.certificate.ceiling(shape));
-            let limits = start.limits(shape.extent());
-            let bound = limits.at_most(shape.samples, ceiling);
-            let point = self.certificate.at(start.theta(), shape).min(bound);
-            Judgement { ceiling, bound, point, lower: limits.lower(shape.samples) }
+            let limits = self.start().limits(shape.extent());
+            let bound = limits.at_most(shape.samples, self.certificate.ceiling(shape));
+            let point = self.certificate.at(&self.theta, shape).min(bound);
+            Judgement { bound, point, lower: limits.lower(shape.samples) }
         })
     }
 
     fn start(&self) -> Start {
         let has_tables = self.certificate.has_tables();
-        let is_lifted = |shape| self.readings.get(&shape).is_some_and(|it: &Readings| it.lifted.is_some());
-        let shown = |need: &ShapeNeed| Shown { need: *need, is_most: has_tables && !is_lifted(need.shape) };
-        Start::new(&self.certificate, self.certificate.needs().iter().map(shown).collect())
+        let shown = |(shape, known): (&StepShape, &Readings)| Shown {
+            need: ShapeNeed { shape: *shape, need: known.need() },
+            is_most: has_tables && known.lifted.is_none(),
+        };
+        Start::new(&self.certificate, self.readings.iter().map(shown).collect())
     }
 
     /// Returns the factor that a bound lacks for a reading of this need.
@@ -167,8 +171,8 @@ impl Model {
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        self.keep(it, nodes, is_above);
-        let bound = self.judgement(it.shape).bound;
+        let is_news = self.keep(it, nodes, is_above);
+        let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
         Ok(lifted)
@@ -222,37 +226,37 @@ impl Model {
         if has_changed {
             let readings = &self.readings;
             self.certificate.replace_all(|shape| readings.get(&shape).map(|it| it.need()));
-            self.judged.clear();
+            self.on_change();
         }
         before
     }
 
-    /// Takes a reading into those of its shape, which is kept unless the others tell more.
+    /// Takes a reading into those of its shape, which is kept unless the others tell more, and says whether that has changed
+    /// any bound.
     ///
     /// One that is above its bound has lifted its shape, and is not learnt on top of that: what takes memory for a moment
     /// leaves nothing behind, and what lasts is read again.
-    fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool) {
+    fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool) -> bool {
         let due = self.n_observations + u64::from(2 * MEMORY);
         if let Some(known) = self.readings.get_mut(&it.shape) {
             known.due = due;
             let (was, read) = (known.need(), Bytes(known.needs.most()));
             let meets = |lift: &mut Lift| lift.meets(self.n_observations, (read, was), it.need);
             if is_above || known.lifted.is_some() && self.lift.as_mut().is_some_and(meets) {
-                return;
+                return false;
             }
             known.push(it.need);
             let (now, at) = (known.need(), self.certificate.place(it.shape));
-            let Some(at) = at else { return };
-            let (counted, is_news) = (self.certificate.needs()[at].need, self.certificate.count(at, nodes));
-            let now = recounted(counted, now);
-            if now == counted && !is_news {
-                return;
+            let is_counted = at.is_some_and(|at| self.certificate.count(at, nodes));
+            if now == was && !is_counted {
+                return false;
             }
-            self.certificate.replace(at, now);
+            if let Some(at) = at {
+                self.certificate.replace(at, now);
+            }
         } else {
-            let value = if self.n_shapes() == 0 { 0.0 } else { self.judgement(it.shape).ceiling };
-            if !self.certificate.push(it, nodes, value) {
-                return;
+            if !self.certificate.push(it, nodes) {
+                return false;
             }
             if self.n_shapes() <= self.readings.len() {
                 let needs = self.certificate.needs();
@@ -262,7 +266,8 @@ impl Model {
             known.push(it.need);
             self.readings.insert(it.shape, known);
         }
-        self.judged.clear();
+        self.on_change();
+        true
     }
 
     /// Drops a shape that was not read for long and whose need the others imply, or contradict: what is newer counts.
@@ -278,8 +283,13 @@ impl Model {
         if self.certificate.by_others(at) <= need * (1.0 + IMPLIED) {
             self.certificate.forget(at);
             self.readings.remove(&shape);
-            self.judged.clear();
+            self.on_change();
         }
+    }
+
+    fn on_change(&mut self) {
+        self.theta = fit(&self.certificate);
+        self.judged.clear();
     }
 }
 
@@ -311,7 +321,8 @@ impl From<State> for Model {
     fn from(state: State) -> Self {
         let State { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional } = state;
         let readings: BTreeMap<_, _> = certificate.needs().iter().map(|it| it.shape).zip(readings).collect();
+        let theta = fit(&certificate);
         let judged = Judged::default();
-        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, judged }
+        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, theta, judged }
     }
 }

@@ -44,8 +44,6 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// The need of a shape is the largest of its last 16 to 32 clean readings.
 /// What was read once, because something else took memory just then, lapses with them; so does what a shape needed
 /// before the program changed.
-/// One that moves by less than a thousandth counts for what it did, never for less than it is: equal steps tremble by less, and
-/// no bound is larger for it by more.
 /// A shape that nobody read for 96 readings of its key is dropped when the others imply it or contradict it.
 ///
 /// # A violation

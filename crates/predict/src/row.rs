@@ -3,14 +3,11 @@
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use crate::certificate::{Certificate, ShapeNeed};
-use crate::estimate::fit;
 use crate::simplex::{Corner, Line, Sweep, Vector, dot};
 
 /// What the readings say of a shape, without margins, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judgement {
-    /// The bound by the linear program alone.
-    pub(crate) ceiling: f64,
     pub(crate) bound: f64,
     pub(crate) point: f64,
     pub(crate) lower: Bytes,
@@ -28,8 +25,6 @@ pub(crate) struct Shown {
 #[derive(Debug)]
 pub(crate) struct Start {
     corner: Corner,
-    /// Coefficients of the point estimate, in bytes per feature.
-    theta: Vector,
     /// Shapes of few samples first.
     shown: Vec<Shown>,
 }
@@ -65,12 +60,7 @@ pub(crate) struct Row {
 impl Start {
     pub(crate) fn new(certificate: &Certificate, mut shown: Vec<Shown>) -> Self {
         shown.sort_unstable_by_key(|it| it.need.shape.samples);
-        Self { corner: certificate.corner(), theta: fit(certificate), shown }
-    }
-
-    /// Returns the coefficients of the point estimate, in bytes per feature.
-    pub(crate) fn theta(&self) -> &Vector {
-        &self.theta
+        Self { corner: certificate.corner(), shown }
     }
 
     /// Returns the limits of shapes of this extent.
@@ -115,19 +105,18 @@ impl RowKey {
 
 impl Row {
     /// Begins a row.
-    pub(crate) fn new(of: RowKey, certificate: &Certificate, start: &Start) -> Self {
+    pub(crate) fn new(of: RowKey, certificate: &Certificate, theta: &Vector, start: &Start) -> Self {
         let (base, slope) = certificate.along_samples(of.shape, of.buckets);
         let bound = certificate.sweep(start.corner.clone(), &base, &slope);
-        let point = Line { base: dot(&start.theta, &base), slope: dot(&start.theta, &slope) };
+        let point = Line { base: dot(theta, &base), slope: dot(theta, &slope) };
         Self { bound, point, limits: start.limits(of.shape.extent()) }
     }
 
     /// Returns what is said of so many samples, or `None` where that takes too many pivots.
     pub(crate) fn at(&mut self, samples: u32, certificate: &Certificate) -> Option<Judgement> {
         // What holds nothing needs no more than one sample.
-        let ceiling = certificate.along(&mut self.bound, samples.max(1))?;
-        let bound = self.limits.at_most(samples, ceiling);
-        Some(Judgement { ceiling, bound, point: self.point.at(samples).min(bound), lower: self.limits.lower(samples) })
+        let bound = self.limits.at_most(samples, certificate.along(&mut self.bound, samples.max(1))?);
+        Some(Judgement { bound, point: self.point.at(samples).min(bound), lower: self.limits.lower(samples) })
     }
 }
 
@@ -171,7 +160,7 @@ mod tests {
     }
 
     fn row(shape: StepShape, certificate: &Certificate, start: &Start) -> Row {
-        Row::new(RowKey::of(shape, certificate), certificate, start)
+        Row::new(RowKey::of(shape, certificate), certificate, &Vector::default(), start)
     }
 
     /// From nothing, one shape takes 12 pivots here, and 60 of them 700.

@@ -1,10 +1,6 @@
 //! Properties of the predictor: margins, violations, regimes and state.
 
-use std::collections::BTreeMap;
-
-use plimsoll_predict::{
-    Certificate, Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig, ShapeNeed,
-};
+use plimsoll_predict::{Dtype, Key, PartReading, Peak, Phase, Platform, PredictError, Predictor, PredictorConfig};
 use plimsoll_types::{Bytes, Features, Observation, StepShape};
 use proptest::prelude::*;
 
@@ -91,28 +87,6 @@ proptest! {
         let (one, other) = (taught(shapes), taught(shuffled));
         prop_assert!((one.upper.as_f64() / other.upper.as_f64() - 1.0).abs() < 1e-6, "{} and {}", one.upper, other.upper);
         prop_assert!((one.expected.as_f64() / other.expected.as_f64() - 1.0).abs() < 1e-6);
-    }
-
-    #[test]
-    fn needs_that_tremble_make_no_bound_larger_by_a_thousandth(
-        program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
-        shapes in prop::collection::vec((any_shape(), 0.0..1e-4), 2..60), asked in prop::collection::vec(any_shape(), 8),
-    ) {
-        let config = PredictorConfig::default();
-        let (mut predictor, mut most) = (predictor(config), BTreeMap::new());
-        for (shape, more) in shapes {
-            let need = Bytes::from_f64_ceil(need(&program, shape).as_f64() * (1.0 + more));
-            predictor.observe(KEY, observation(shape, need)).unwrap();
-            let known = most.entry(shape).or_insert(need);
-            *known = need.max(*known);
-        }
-        let needs = most.into_iter().map(|(shape, need)| ShapeNeed { shape, need });
-        let certificate = Certificate::try_new(Features::default(), needs).unwrap();
-        for shape in asked {
-            let tight = certificate.bound(shape).unwrap().max(certificate.lower(shape)).as_f64();
-            let upper = upper(&predictor, shape).saturating_sub(config.beside).as_f64() / (1.0 + config.rounding_margin);
-            prop_assert!(upper <= tight * 1.001 + 2.0, "{shape}: {upper} above {tight}");
-        }
     }
 
     #[test]
