@@ -36,6 +36,14 @@ fn refused(error: impl Into<SamplerError>) -> UserError {
     user_error(error.into().to_string())
 }
 
+/// Says what would mend a plan with a flag of this program.
+fn refused_plan(error: PlanError) -> UserError {
+    let PlanError::ShareSum { sum } = error else { return refused(error) };
+    let sum = (sum * 1e6).round() / 1e6;
+    let mends = "`--normalize-shares` divides them by their sum";
+    user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
+}
+
 /// Returns what belongs to samples of these ids.
 fn kept<T: Copy>(ids: &[u64], all: &[T]) -> Vec<T> {
     ids.iter().filter_map(|id| all.get(usize::try_from(*id).ok()?).copied()).collect()
@@ -116,7 +124,7 @@ impl PlanBatchesArgs {
             ..TaskMix::default()
         });
         let begun = Instant::now();
-        let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(|it| self.refused(it))?;
+        let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused_plan)?;
         let mut batches = planner.plan_epoch(self.epoch);
         let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, self.ranks()), n_batches: batches.len() };
         let took = begun.elapsed();
@@ -175,19 +183,19 @@ impl PlanBatchesArgs {
             Some(groups) => groups.pack_planner(config)?,
             None => PackPlanner::try_new(index, config).map_err(refused)?,
         };
-        let planned = planner.plan_epoch(self.epoch);
+        let epoch = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
-        let n_batches = planned.len().div_ceil(rows.get());
+        let n_batches = epoch.len().div_ceil(rows.get());
         let rounds = Rounds { n_cut: n_batches.is_multiple_of(self.ranks as usize).then_some(0), n_batches };
-        let report = planner.report(self.epoch, &planned);
+        let report = planner.report(self.epoch, &epoch);
         let said =
             |report| Said { rounds: Some(rounds), ..self.said(Quality::Packed(report), Vec::new(), left_out, took) };
         let (all, said) = match &groups {
             Some(groups) => {
                 let report = PackReport { n_pieces: ids.len() as u64, ..report };
-                (groups.rows(&planned), said(report).of_groups(groups))
+                (groups.rows(&epoch), said(report).of_groups(groups))
             }
-            None => (planned, said(report)),
+            None => (epoch, said(report)),
         };
         Ok((Box::new(Rows { all, of_batch: rows, ids }), said))
     }
@@ -198,14 +206,6 @@ impl PlanBatchesArgs {
 
     fn window(&self) -> Option<usize> {
         self.window.map(|it| usize::try_from(it).unwrap_or(usize::MAX))
-    }
-
-    /// Says what would mend a plan with a flag of this program.
-    fn refused(&self, error: PlanError) -> UserError {
-        let PlanError::ShareSum { sum } = error else { return refused(error) };
-        let sum = (sum * 1e6).round() / 1e6;
-        let mends = "`--normalize-shares` divides them by their sum";
-        user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
     }
 
     /// Returns the share of each task, by its name or by how many samples it has; each has to be named once.

@@ -57,7 +57,7 @@ fn other_ranks(run_dir: &Path) -> (Vec<RankReport>, Vec<String>) {
         match read_log_with(&folder, &mut |event| history.hear(&event)) {
             Ok(_) => ranks.push(RankReport::new(rank, &history)),
             Err(error) => {
-                unread.push(format!("rank {rank} is left out of this report, and its samples with it: {error}"))
+                unread.push(format!("rank {rank} is left out of this report, and its samples with it: {error}"));
             }
         }
     }
