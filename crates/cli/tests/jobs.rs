@@ -217,10 +217,10 @@ fn data_and_settings_that_do_not_fit_are_refused_by_name() {
         refused(&output, &[&format!("use the configuration: `tasks.{key}` is \"{value}\", {allowed}")]);
     }
     let of_stream = ["--set", "data.stream=true", "--set", "tasks.shares=\"0.5, 0.25, 0.25\""];
-    let allowed = "\"default\" for samples that are streamed, which have the tasks that come";
+    let allowed = "\"default\" for samples of one task and one source, and for tasks that are streamed";
     refused(&train("multitask", &out, &of_stream), &["`tasks.shares` is \"0.5, 0.25, 0.25\"", allowed]);
     let of_stream = ["--set", "data.stream=true", "--set", "tasks.temperature=2"];
-    refused(&train("multitask", &out, &of_stream), &["`tasks.temperature` is 2", "or that are streamed"]);
+    refused(&train("multitask", &out, &of_stream), &["`tasks.temperature` is 2", "and for tasks that are streamed"]);
     let one = "allowed is \"default\" for samples of one task and one source";
     refused(&built_in("text", "tasks.shares=0.5, 0.5"), &["`tasks.shares` is \"0.5, 0.5\"", one]);
     refused(

@@ -101,7 +101,10 @@ impl Settings {
             return Err(refused(
                 key,
                 &value,
-                &format!("{usual} for samples of one task and one source{}", self.more_sources()),
+                &format!(
+                    "{usual} for samples of one task and one source, and for tasks that are streamed{}",
+                    self.more_sources()
+                ),
             ));
         }
         if !shares.is_default() && !is_own {
