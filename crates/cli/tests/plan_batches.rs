@@ -275,7 +275,9 @@ fn groups_stay_together_in_batches_and_in_rows() {
                 n += rows.iter().map(|it| it.as_array().unwrap().len()).sum::<usize>();
             } else {
                 let ids = batch["ids"].as_array().unwrap();
-                ids.iter().for_each(|id| see(number(id), [at, 0]));
+                for id in ids {
+                    see(number(id), [at, 0]);
+                }
                 n += ids.len();
                 assert!(ids.len() * number(&batch["edges"][0]) <= 1_000, "{batch}");
             }
