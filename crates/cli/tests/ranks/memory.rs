@@ -27,12 +27,12 @@ fn a_rank_that_is_refused_an_allocation_goes_lower_alone_and_its_supervisor_says
     let folder = tempfile::tempdir().unwrap();
     let (out, used) = (folder.path().join("run"), folder.path().join("used"));
     let fault = r#"{"id":0,"at":30,"kind":"refused_allocation","bytes":200000,"samples":4}"#;
-    let faults = format!(r#"{{"used":"{}","faults":[{fault}]}}"#, used.display());
+    let wanted = format!(r#"{{"used":"{}","faults":[{fault}]}}"#, used.display());
     let sets = ["batch.batch_min=1", "batch.batch_max=16", "batch.patch_min=32", "batch.patch_max=32"];
     let sets = [&sets[..], &["train.checkpoint_every=10", "train.warm_up_steps=2"]].concat();
     let args = ["--ranks", "2", "--steps", "60", "--capacity", "300MiB"];
     let mut command = with_settings(Command::new(faulty), &args, &out, &sets);
-    own_launcher(&mut command, folder.path(), LAUNCHER).env("FAULTS_OF_RANK", faults);
+    own_launcher(&mut command, folder.path(), LAUNCHER).env("FAULTS_OF_RANK", wanted);
     let said = text(&done(command).stderr);
     assert!(used.is_file(), "nothing was refused, so nothing is tested: {said}");
     for part in ["worker rank 1 killed by SIGABRT after step ", "; an allocation of ", " was refused while "] {
