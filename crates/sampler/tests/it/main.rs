@@ -12,6 +12,7 @@ mod edges_of_lengths;
 mod giants;
 mod golden;
 mod groups;
+mod interrupted;
 mod mates;
 mod mixture;
 mod oracle;

@@ -1,25 +1,16 @@
 //! Streams that go on where they were interrupted.
 
 use plimsoll_sampler::{
-    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, PlannedStep, Pushed, StepSize, StreamLimits, StreamPlanner,
-    StreamPosition, StreamSample, StreamStepPosition, StreamSteps, TaskMix,
+    Lattice, Objective, Oversize, PaddedBudget, PlanConfig, Pushed, StreamLimits, StreamPlanner, StreamPosition,
+    StreamSample, TaskMix,
 };
 use plimsoll_types::{Bytes, Fraction};
 use proptest::prelude::*;
 
-use crate::common::{cases, step_sizes, stream_limits};
+use crate::common::{cases, step_sizes};
+use crate::interrupted::{Case, Disturbed, streams};
 
 const LONGEST: u32 = 40;
-
-#[derive(Clone, Debug)]
-struct Case {
-    /// Length, task, and whether a step is taken afterwards, and another budget followed.
-    samples: Vec<(u32, u16, bool, Option<u64>)>,
-    config: PlanConfig<1>,
-    limits: StreamLimits,
-    size: StepSize,
-    per_epoch: usize,
-}
 
 fn config() -> impl Strategy<Value = PlanConfig<1>> {
     let lattices = prop_oneof![Just(vec![]), Just(vec![4, 9, 16, LONGEST])];
@@ -42,115 +33,11 @@ fn config() -> impl Strategy<Value = PlanConfig<1>> {
     })
 }
 
-fn case() -> impl Strategy<Value = Case> {
-    let change = prop_oneof![20 => Just(None), 1 => (20u64..300).prop_map(Some)];
-    let samples = prop::collection::vec((1..=LONGEST, 0u16..3, any::<bool>(), change), 1..120);
-    let size = step_sizes(40, 600);
-    let limits = stream_limits();
-    (samples, config(), limits, size, 1usize..100).prop_map(|(samples, config, limits, size, per_epoch)| Case {
-        samples,
-        config,
-        limits,
-        size,
-        per_epoch,
-    })
-}
-
-/// The rule that a stream begins with, which has room for two of the longest.
-const FIRST: PaddedBudget<1> = PaddedBudget([100]);
-
-/// What happens whenever it can.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Disturbed {
-    Never,
-    Interrupted,
-    /// It goes on with a buffer of another size.
-    WithOtherBuffers,
-}
-
-struct Run<'a> {
-    case: &'a Case,
-    disturbed: Disturbed,
-    rule: PaddedBudget<1>,
-    steps: StreamSteps<PaddedBudget<1>>,
-    taken: Vec<PlannedStep>,
-}
-
-impl Case {
-    /// Follows a rule that may have no room for a multiple.
-    fn planner(&self, rule: PaddedBudget<1>, limits: StreamLimits) -> StreamPlanner<PaddedBudget<1>, 1> {
-        let mut planner = StreamPlanner::try_new(FIRST, self.config.clone(), limits).unwrap();
-        planner.change(rule).unwrap();
-        planner
-    }
-
-    fn sample(&self, id: u64) -> StreamSample<1> {
-        let (length, task, ..) = self.samples[usize::try_from(id).unwrap()];
-        StreamSample { id, lengths: [length], task, bytes: Bytes(id % 4 * 133 + 1) }
-    }
-
-    fn run(&self, disturbed: Disturbed) -> Vec<PlannedStep> {
-        let steps = StreamSteps::try_new(self.planner(FIRST, self.limits), self.size).unwrap();
-        let mut run = Run { case: self, disturbed, rule: FIRST, steps, taken: Vec::new() };
-        for (at, (_, _, take, change)) in self.samples.iter().enumerate() {
-            if at > 0 && at % self.per_epoch == 0 {
-                run.steps.finish();
-                run.disturb();
-            }
-            run.push(at as u64);
-            if *take {
-                run.take();
-            }
-            if let Some(budget) = change {
-                run.rule = PaddedBudget([*budget]);
-                run.steps.change(run.rule).unwrap();
-                run.disturb();
-            }
-        }
-        run.steps.finish();
-        while run.take() {}
-        assert_eq!(run.steps.pending().count(), 0);
-        run.taken
-    }
-}
-
-impl Run<'_> {
-    fn push(&mut self, id: u64) {
-        while self.steps.push(self.case.sample(id)).unwrap() == Pushed::Full {
-            assert!(self.take(), "a full buffer has a step");
-        }
-        self.disturb();
-    }
-
-    fn take(&mut self) -> bool {
-        let step = self.steps.next_step();
-        let is_step = step.is_some();
-        self.taken.extend(step);
-        self.disturb();
-        is_step
-    }
-
-    /// Begins again at the position of now; that of a stream which still waits for samples is the same.
-    fn disturb(&mut self) {
-        if self.disturbed == Disturbed::Never {
-            return;
-        }
-        let position = self.steps.position();
-        let saved = serde_json::to_string(&position).unwrap();
-        let read: StreamStepPosition = serde_json::from_str(&saved).unwrap();
-        let mut limits = self.case.limits;
-        if self.disturbed == Disturbed::WithOtherBuffers {
-            limits.samples = 2 + (limits.samples + self.taken.len() * 7) % 60;
-        }
-        self.steps = StreamSteps::resume(self.case.planner(self.rule, limits), self.case.size, &read).unwrap();
-        assert!(self.steps.missing().eq(read.stream.pending.ids()));
-        for id in read.stream.pending.ids().into_iter().rev() {
-            assert_eq!(self.steps.next_step(), None);
-            assert_eq!(self.steps.position(), position);
-            assert_eq!(self.steps.push(self.case.sample(id)).unwrap(), Pushed::Held);
-        }
-        assert!(self.disturbed != Disturbed::Interrupted || self.steps.position() == position);
-    }
+fn case() -> impl Strategy<Value = Case<PaddedBudget<1>, 1>> {
+    let lengths = (1..=LONGEST).prop_map(|length| [length]);
+    let budgets = (20u64..300).prop_map(|budget| PaddedBudget([budget]));
+    // It begins with room for two of the longest.
+    streams(PaddedBudget([100]), config(), (lengths, budgets), step_sizes(40, 600))
 }
 
 proptest! {
@@ -158,19 +45,13 @@ proptest! {
 
     #[test]
     fn steps_are_the_same_however_often_a_stream_is_interrupted(case in case()) {
-        prop_assert_eq!(case.run(Disturbed::Interrupted), case.run(Disturbed::Never));
+        let steps = |disturbed| case.run(disturbed, |_, _, _| ());
+        prop_assert_eq!(steps(Disturbed::Interrupted), steps(Disturbed::Never));
     }
 
     #[test]
     fn samples_come_once_an_epoch_whatever_the_buffers_that_a_stream_goes_on_with(case in case()) {
-        let steps = case.run(Disturbed::WithOtherBuffers);
-        let ids = |of: u64| steps.iter().filter(move |step| step.epoch == of).flat_map(|step| &step.batches);
-        let all: Vec<u64> = (0..case.samples.len() as u64).collect();
-        for (epoch, expected) in (0..).zip(all.chunks(case.per_epoch)) {
-            let mut ids: Vec<u64> = ids(epoch).flat_map(|batch| &batch.ids).copied().collect();
-            ids.sort_unstable();
-            prop_assert_eq!(ids, expected);
-        }
+        case.check_epochs(&case.run(Disturbed::WithOtherBuffers, |_, _, _| ()));
     }
 }
 
