@@ -16,8 +16,8 @@
 //! A [`PackPlanner`] lays samples end to end in rows instead, without padding between them: [`PackedRows`] know their
 //! boundaries, positions and masks, a [`PackRule`] says how many go through the model together, and [`PackSteps`] divides
 //! them into optimizer steps; [`PackStream`] and [`PackStreamSteps`] do so for a stream.
-//! A [`StreamMix`] says which of several sources a stream takes its next sample from, [`MixCursor`] which sample, and [`Groups`] of samples stay
-//! together.
+//! A [`StreamMix`] says which of several sources a stream takes its next sample from, [`MixCursor`] which sample, and
+//! [`Groups`] of samples stay together.
 //! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work
 //! of unequal cost.
 //! A [`MixedBuffer`] holds samples of several images, tokens and labels, padded and with masks; [`EpochCursor`] draws samples

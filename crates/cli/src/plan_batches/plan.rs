@@ -39,7 +39,6 @@ fn refused(error: impl Into<SamplerError>) -> UserError {
 /// Says what would mend a plan with a flag of this program.
 fn refused_plan(error: PlanError) -> UserError {
     let PlanError::ShareSum { sum } = error else { return refused(error) };
-    let sum = (sum * 1e6).round() / 1e6;
     let mends = "`--normalize-shares` divides them by their sum";
     user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
 }

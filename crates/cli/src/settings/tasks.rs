@@ -55,7 +55,6 @@ impl Mixed {
                 PlanError::ShareCount { .. } => format!("a number {}, or \"default\"", self.for_each()),
                 PlanError::Share { task, .. } => above_0(*task),
                 PlanError::ShareSum { sum } => {
-                    let sum = (sum * 1e6).round() / 1e6;
                     format!("a sum of 1, and not {sum}, unless `tasks.normalize_shares` is true")
                 }
                 other => other.to_string(),

@@ -130,12 +130,9 @@ pub enum PlanError {
         most: u64,
     },
     /// The shares do not sum to one.
-    #[error(
-        "plan batches: the task shares sum to {}, not to 1; set `normalize_shares` to divide them by their sum",
-        (sum * 1e6).round() / 1e6
-    )]
+    #[error("plan batches: the task shares sum to {sum}, not to 1; set `normalize_shares` to divide them by their sum")]
     ShareSum {
-        /// Their sum.
+        /// Their sum, rounded to a millionth.
         sum: f64,
     },
     /// A temperature is no number above zero.

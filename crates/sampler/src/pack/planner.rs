@@ -16,7 +16,8 @@ use crate::{PackError, SampleIndex};
 const MOST_CARRIED: usize = 512;
 
 /// The way of packing, by which a position of another is refused; rows depend on no other rule.
-/// Since 1, each length up to 8 192 is told apart, also in longer rows and where samples are cut.
+/// Since 1, each length is told apart where no piece of a window is longer than 8 192, whatever the row, and where samples are
+/// cut.
 const PACKING: u64 = 1;
 
 /// Packs the samples of each epoch into rows.

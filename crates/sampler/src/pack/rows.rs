@@ -87,7 +87,7 @@ impl<I: Copy> PackedRows<I> {
     }
 
     /// The pieces of a span.
-    pub(super) fn of(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
+    fn of(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
         &self.pieces[start as usize..end as usize]
     }
 

@@ -127,20 +127,19 @@ impl Admit {
     fn sample<const AXES: usize>(
         axes: &[Self; AXES],
         id: u64,
-        mut lengths: [u32; AXES],
+        lengths: [u32; AXES],
         counts: &mut AdmitCounts,
     ) -> Result<Option<[u32; AXES]>, IndexError> {
-        let (before, mut cut) = (counts.truncated, false);
-        for (axis, length) in axes.iter().zip(&mut lengths) {
-            let Some(planned) = axis.one(id, *length, counts)? else {
+        let (before, mut planned) = (counts.truncated, lengths);
+        for (axis, length) in axes.iter().zip(&mut planned) {
+            let Some(admitted) = axis.one(id, *length, counts)? else {
                 counts.truncated = before;
                 return Ok(None);
             };
-            cut |= planned < *length;
-            *length = planned;
+            *length = admitted;
         }
-        counts.truncated = before + u64::from(cut);
-        Ok(Some(lengths))
+        counts.truncated = before + u64::from(planned != lengths);
+        Ok(Some(planned))
     }
 
     fn check(self) -> Result<(), IndexError> {

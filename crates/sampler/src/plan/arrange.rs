@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::blur::Blur;
 use super::entry::{Entry, sort};
 use super::knots::{KEPT_WITHOUT, Knots};
-use super::line::{Line, doubled};
+use super::line::Line;
 use super::narrow::narrow;
 use crate::CapacityRule;
 use crate::hash::Rng;
@@ -16,9 +16,6 @@ const SPREAD: f64 = 1.5;
 
 /// The most groups of lengths that a window is told apart by when bands are chosen.
 const N_GROUPS: usize = 256;
-
-/// Lengths of the first axis up to which each is likely to be a band of its own.
-const MOST_BANDS: u32 = 16;
 
 /// The axes from the one with the fewest different padded lengths to the one with the most.
 pub(super) fn by_variety<const AXES: usize>(cells: &(impl Iterator<Item = [u32; AXES]> + Clone)) -> Vec<usize> {
@@ -53,7 +50,6 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
     /// when their samples are in one window again.
     pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) -> f64 {
         let mut steps = Vec::new();
-        self.sort_on_two(entries, scratch);
         self.sort_on(self.axes, entries, scratch, &mut steps);
         let sizes = steps.iter().filter_map(|step| if let Step::Band(size) = step { Some(*size) } else { None });
         let finest = self.axes.last().copied().unwrap_or(0);
@@ -79,35 +75,17 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
 
     /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
     fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
-        if !entries.is_sorted_by_key(|entry| entry.lengths[axis]) {
-            sort(entries, scratch, self.most(axis, entries), |entry| self.rank(axis, entry));
+        if entries.is_sorted_by_key(|entry| entry.lengths[axis]) {
+            return;
         }
-    }
-
-    /// Sorts on the first of two axes, and within it on the second, where bands are likely to be of one length: one sort of
-    /// both is quicker than one of each.
-    fn sort_on_two(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
-        let &[first, second] = self.axes else { return };
-        let [most, below] = [first, second].map(|axis| self.most(axis, entries));
-        let n_bits = u32::BITS - below.leading_zeros();
-        if most <= MOST_BANDS && n_bits + MOST_BANDS.ilog2() < u32::BITS {
-            let key = |entry: &Entry<AXES>| self.rank(first, entry) << n_bits | self.rank(second, entry);
-            sort(entries, scratch, most << n_bits | below, key);
+        let n_edges = self.lattice.n_edges(axis);
+        if n_edges > 0 {
+            return sort(entries, scratch, narrow(n_edges), |entry| {
+                narrow(self.lattice.rank(axis, entry.lengths[axis]))
+            });
         }
-    }
-
-    /// What samples are sorted by on an axis.
-    fn rank(&self, axis: usize, entry: &Entry<AXES>) -> u32 {
-        let length = entry.lengths[axis];
-        if self.lattice.n_edges(axis) > 0 { narrow(self.lattice.rank(axis, length)) } else { length }
-    }
-
-    /// The most that any is sorted by.
-    fn most(&self, axis: usize, entries: &[Entry<AXES>]) -> u32 {
-        match self.lattice.n_edges(axis) {
-            0 => entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0),
-            n_edges => narrow(n_edges),
-        }
+        let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
+        sort(entries, scratch, longest, |entry| entry.lengths[axis]);
     }
 
     /// Sorts the entries into bands, and says what is still to be done.
@@ -174,14 +152,9 @@ fn bands(groups: &[Group], n_left: usize, per_batch: f64) -> Vec<usize> {
 fn groups<const AXES: usize>(entries: &[Entry<AXES>], padded: impl Fn(&Entry<AXES>) -> u32) -> Vec<Group> {
     let least = entries.len() / N_GROUPS;
     let mut groups: Vec<Group> = Vec::new();
-    let (mut start, mut left) = (0, entries);
-    while let Some(first) = left.first() {
-        let edge = padded(first);
-        let is_here = |entry: &Entry<AXES>| padded(entry) == edge;
-        let most = doubled(left.len(), |n| is_here(&left[n]));
-        let (run, after) = left.split_at(left[..most].partition_point(is_here));
-        left = after;
-        let length = f64::from(edge);
+    let mut start = 0;
+    for run in entries.chunk_by(|a, b| padded(a) == padded(b)) {
+        let length = f64::from(padded(&run[0]));
         let sum = length * run.len() as f64;
         match groups.last_mut() {
             Some(group) if group.end - start < least => {

@@ -93,8 +93,7 @@ impl<const AXES: usize> Batches<AXES> {
     pub(super) fn measure(&mut self, lengths: impl Fn(u32) -> [u32; AXES]) {
         let Self { ids, spans } = self;
         for span in spans {
-            let of = ids[span.start as usize..span.end as usize].iter().map(|id| lengths(*id));
-            span.longest = of.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])));
+            span.longest = longest(ids[span.start as usize..span.end as usize].iter().map(|id| lengths(*id)));
         }
     }
 
@@ -112,4 +111,9 @@ impl<const AXES: usize> Batches<AXES> {
             self.spans.push(Span { start, end: narrow(self.ids.len()), ..*span });
         }
     }
+}
+
+/// The greatest length along each axis.
+pub(super) fn longest<const AXES: usize>(of: impl Iterator<Item = [u32; AXES]>) -> [u32; AXES] {
+    of.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])))
 }

@@ -1,6 +1,6 @@
 //! The fewest batches: longest first.
 
-use super::batches::{Batches, Span};
+use super::batches::{Batches, Span, longest};
 use super::entry::Entry;
 use super::fit::Fit;
 use super::narrow::narrow;
@@ -85,10 +85,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     }
 
     fn measure(&mut self, entries: &[Entry<AXES>]) {
-        let longest = |longest: [u32; AXES], entry: &Entry<AXES>| {
-            std::array::from_fn(|axis| entry.lengths[axis].max(longest[axis]))
-        };
-        self.longest = entries.iter().fold([0; AXES], longest);
+        self.longest = longest(entries.iter().map(|entry| entry.lengths));
         let (cell, capacity) = self.fit.of(self.longest);
         (self.cell, self.capacity) = (cell, capacity as usize);
     }

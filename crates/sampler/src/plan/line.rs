@@ -45,7 +45,7 @@ impl<R, const AXES: usize> Line<'_, R, AXES> {
 }
 
 /// The least power of two that leads out of what is here, or the number of all: most cells are small.
-pub(super) fn doubled(n_all: usize, is_here: impl Fn(usize) -> bool) -> usize {
+fn doubled(n_all: usize, is_here: impl Fn(usize) -> bool) -> usize {
     let mut n = 1;
     while n < n_all && is_here(n) {
         n *= 2;

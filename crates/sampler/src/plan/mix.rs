@@ -23,8 +23,6 @@ struct Heads<'a, const AXES: usize> {
     weight: f64,
     /// The most by which a sample may differ from the next one on an axis: no diversity makes up for more.
     most_misfit: f64,
-    /// A shorter length has no other within that, and need not be held against it.
-    least_near: u32,
 }
 
 /// The next sample of a task.
@@ -73,9 +71,7 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
         let next = vec![Head { end: 0, padded: [0; AXES], share: 0.0, in_batch: 0.0 }; tasks.n];
         let (places, weight) = (tasks.places(entries), weight.get());
         let most_misfit = 2.0 * weight / (1.0 - weight) * POINT;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is at least 0")]
-        let least_near = (1.0 / most_misfit) as u32;
-        let mut heads = Self { entries, lattice, places, next, weight, most_misfit, least_near };
+        let mut heads = Self { entries, lattice, places, next, weight, most_misfit };
         for task in 0..tasks.n {
             heads.look(task);
         }
@@ -132,11 +128,8 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
             if task == first || head.end == 0 || self.is_far(head.padded, lengths) {
                 continue;
             }
-            let mut priority = self.weight * lack(head);
-            if head.padded != lengths {
-                let misfit: f64 = head.padded.into_iter().zip(lengths).map(|(a, b)| misfit(a, b)).sum();
-                priority -= (1.0 - self.weight) * misfit / POINT;
-            }
+            let misfit: f64 = head.padded.into_iter().zip(lengths).map(|(a, b)| misfit(a, b)).sum();
+            let priority = self.weight * lack(head) - (1.0 - self.weight) * misfit / POINT;
             if (priority, task) > (most, best) {
                 (most, best) = (priority, task);
             }
@@ -145,10 +138,7 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     }
 
     fn is_far(&self, one: [u32; AXES], other: [u32; AXES]) -> bool {
-        let is_far = |(a, b): (u32, u32)| {
-            let longer = a.max(b);
-            a != b && (longer < self.least_near || f64::from(a.abs_diff(b)) > self.most_misfit * f64::from(longer))
-        };
+        let is_far = |(a, b): (u32, u32)| f64::from(a.abs_diff(b)) > self.most_misfit * f64::from(a.max(b));
         one.into_iter().zip(other).any(is_far)
     }
 }

@@ -7,7 +7,7 @@ use super::identity::within;
 use super::shares::check_shares;
 use super::stream_mix::{MixPosition, StreamMix};
 use crate::hash::{Use, hash};
-use crate::{IndexError, Permutation, PlanError, StreamError};
+use crate::{Permutation, PlanError, StreamError};
 
 /// Draws the samples of several sources in their shares, epoch after epoch, those of each source in an order of its own.
 ///
@@ -65,9 +65,6 @@ impl MixCursor {
         if let Some(number) = shares.iter().zip(sizes).position(|(share, size)| 0.0 < *share && *size == 0) {
             return Err(StreamError::EmptySource { number });
         }
-        if sizes.iter().all(|size| *size == 0) {
-            return Err(IndexError::NoSamples.into());
-        }
         Ok(Self { mix: StreamMix::try_new(mix)?, sizes: sizes.into(), seed })
     }
 
@@ -78,12 +75,13 @@ impl MixCursor {
     /// Those of [`MixCursor::try_new`] and [`StreamMix::resume`], and [`crate::PositionError::BeyondEpoch`] when a source had
     /// more samples.
     pub fn resume(mix: &TaskMix, sizes: &[u64], seed: u64, position: &MixPosition) -> Result<Self, StreamError> {
-        let cursor = Self { mix: StreamMix::resume(mix, position)?, ..Self::try_new(mix, sizes, seed)? };
+        let mut cursor = Self { mix: StreamMix::resume(mix, position)?, ..Self::try_new(mix, sizes, seed)? };
         for (source, size) in sizes.iter().enumerate() {
             let (_, taken) = cursor.mix.place(source).unwrap_or_default();
             within("samples of a source", taken, *size)?;
         }
-        Ok(cursor.at_sample().0)
+        cursor.at_sample();
+        Ok(cursor)
     }
 
     /// Draws the next sample.
@@ -93,8 +91,8 @@ impl MixCursor {
         let first: u64 = self.sizes[..source].iter().sum();
         let seed = hash(Use::Sources, self.seed, source as u64, round);
         let id = first + Permutation::new(self.sizes[source], seed, self.mix.epoch()).at(taken - 1);
-        let (epoch, ends_epoch);
-        (epoch, (*self, ends_epoch)) = (self.mix.epoch(), self.clone().at_sample());
+        let epoch = self.mix.epoch();
+        let ends_epoch = self.at_sample();
         MixDraw { epoch, round, id, ends_epoch }
     }
 
@@ -104,9 +102,13 @@ impl MixCursor {
     }
 
     /// Stands before a sample: the first of the next epoch, and says so, where the epoch has no other.
-    fn at_sample(self) -> (Self, bool) {
+    fn at_sample(&mut self) -> bool {
         let mut next = self.clone();
-        if next.next_source().is_none() { (next, true) } else { (self, false) }
+        let ends_epoch = next.next_source().is_none();
+        if ends_epoch {
+            *self = next;
+        }
+        ends_epoch
     }
 
     /// The source that has the next sample, which counts as taken; `None` when the epoch has ended, and the next one begins.

@@ -1,7 +1,7 @@
 //! Batches for every epoch.
 
 use super::arrange::by_variety;
-use super::batches::Batches;
+use super::batches::{Batches, longest};
 use super::compact::Ids;
 use super::config::{EpochEnd, Oversize, PlanConfig};
 use super::draw::Source;
@@ -172,7 +172,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             return self.index.longest();
         }
         let planned = (0..narrow(self.index.n_samples())).filter_map(|id| self.planned_lengths(id));
-        planned.fold([0; AXES], |longest, of| std::array::from_fn(|axis| of[axis].max(longest[axis])))
+        longest(planned)
     }
 
     fn check_oversize(&self) -> Result<(), PlanError> {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
 
-use super::batches::{Batches, Span};
+use super::batches::{Batches, Span, longest};
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
 use crate::CapacityRule;
@@ -58,8 +58,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             let (start, end) = (span.start + narrow(end(part)), span.start + narrow(end(part + 1)));
             let of = Span { start, end, partial: true, ..*span };
             let lengths = batches.ids_of(&of).iter().filter_map(|id| self.planned_lengths(*id));
-            let longest = lengths
-                .fold([0; AXES], |longest: [u32; AXES], of| std::array::from_fn(|axis| of[axis].max(longest[axis])));
+            let longest = longest(lengths);
             Span { longest, cell: self.fit.of(longest).0, ..of }
         };
         (0..n).map(part).collect()

@@ -35,7 +35,11 @@ pub(super) fn check_shares(wanted: &[f64], sizes: &[usize], mix: &TaskMix) -> Re
 pub(super) fn normalized(wanted: &[f64], mix: &TaskMix) -> Result<Vec<f64>, PlanError> {
     let sum: f64 = wanted.iter().sum();
     let may_be = if mix.normalize_shares { sum > 0.0 } else { (sum - 1.0).abs() <= SUM_TOLERANCE };
-    if may_be { Ok(wanted.iter().map(|share| share / sum).collect()) } else { Err(PlanError::ShareSum { sum }) }
+    if may_be {
+        return Ok(wanted.iter().map(|share| share / sum).collect());
+    }
+    // As it is told.
+    Err(PlanError::ShareSum { sum: (sum * 1e6).round() / 1e6 })
 }
 
 /// Shares by temperature: the sizes to the power of 1 / temperature, divided by their sum.

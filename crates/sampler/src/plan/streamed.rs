@@ -3,6 +3,7 @@
 use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::batches::longest;
 use super::step_queue::Waiting;
 use crate::hash::{Use, hash};
 use crate::{PlanError, StreamError};
@@ -121,11 +122,10 @@ impl<const AXES: usize> Planned<AXES> {
     }
 
     pub(super) fn into_batch(self) -> StreamBatch<AXES> {
-        let longer = |a: [u32; AXES], b: [u32; AXES]| std::array::from_fn(|axis| a[axis].max(b[axis]));
         StreamBatch {
             bytes: self.bytes(),
             ids: self.ids().collect(),
-            longest: self.samples.iter().map(|sample| self.planned(sample)).fold([0; AXES], longer),
+            longest: longest(self.samples.iter().map(|sample| self.planned(sample))),
             cell: self.cell,
         }
     }
