@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the page of the book that follows from a file of the program.
+//! `cargo xtask docs`: the page of the book that follows from files of the program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::ranges::ranges;
 
 pub(crate) const HELP: &str = "\
 docs
-    Writes docs/configuration.md from the defaults of the program and their comments.
+    Writes docs/configuration.md from the defaults of the program, their comments and their ranges.
 ";
 
 /// The page, below the root of the workspace.
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 /// Checks that the page says what the program does.
 pub(crate) fn check() -> anyhow::Result<()> {
     let is_current = read(&root().join(PAGE))? == page()?;
-    ensure!(is_current, "{PAGE} differs from {DEFAULTS}: `cargo xtask docs` writes it anew");
+    ensure!(is_current, "{PAGE} is not what the program says: `cargo xtask docs` writes it anew");
     Ok(())
 }
 
@@ -114,7 +114,11 @@ fn row(group: &[Setting], of_jobs: &[(String, Vec<Setting>)], ranges: &Ranges) -
 fn range(group: &[Setting], ranges: &Ranges) -> String {
     let name = |it: &Setting| if it.section.is_empty() { it.key.clone() } else { format!("{}.{}", it.section, it.key) };
     let mut of_keys: Vec<&str> = group.iter().map(|it| ranges.get(&name(it)).map_or("", String::as_str)).collect();
-    of_keys.dedup();
+    if of_keys.iter().all(|it| *it == of_keys[0]) {
+        of_keys.truncate(1);
+    } else {
+        of_keys.iter_mut().filter(|it| it.is_empty()).for_each(|it| *it = "–");
+    }
     of_keys.join("; ")
 }
 

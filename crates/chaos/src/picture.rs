@@ -26,7 +26,7 @@ const PARTS: u64 = 700;
 /// Failures after which the halves' kernels are warm.
 const COLD: usize = 3;
 
-/// What the two runs showed.
+/// What the runs showed.
 #[derive(Debug)]
 pub(crate) struct Picture {
     ooms: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Picture {
     slowest: f64,
 }
 
-/// Runs both, and draws `chaos.svg`.
+/// Runs all three, and draws `chaos.svg`.
 pub(crate) fn make(place: &Place, out: &Path) -> Result<Picture, Failed> {
     println!("\nthree longer runs, one of them with {OOMS} micro-batches that run out of memory");
     let mode = Mode::Fixed(MICRO_BATCH);

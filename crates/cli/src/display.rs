@@ -93,7 +93,8 @@ impl Display {
         self.view.hear(event);
         // What the view has of itself needs no line beside it.
         let lasting = if self.live.is_some() && is_adjustment(event) { None } else { Some(event) };
-        let line = lasting.and_then(|it| lasting_line(it, &progress.unit_of_length, progress.largest));
+        let line = lasting
+            .and_then(|it| lasting_line(it, &progress.unit_of_length, progress.largest.map_or(1, |it| it.n_axes())));
         if let Some(line) = line.or_else(|| self.alarm(event)) {
             if is_silent() {
                 // Of all lines, only a warning is said then.

@@ -73,7 +73,7 @@ impl<J: Job> Prepared<J> {
         let policy = Policy::try_new(policy.clone())?;
         let knobs = policy.knobs();
         let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return Ok(vec![knobs.shape()]) };
-        let left = cells.iter().copied().filter(|it| !is_from(*it, too_large));
+        let left = cells.iter().copied().filter(|it| !it.covers_any(too_large));
         let own = |sizes: &[u32], cell: Extent| cells.iter().zip(sizes).find(|it| *it.0 == cell).map(|it| *it.1);
         let size = |cell| policy.batch_sizes().and_then(|sizes| own(sizes, cell)).unwrap_or(knobs.micro_batch_size);
         Ok(Extent::outermost(left).into_iter().map(|cell| StepShape::of(size(cell), cell)).collect())
@@ -103,7 +103,7 @@ impl<J: Job> Prepared<J> {
         let Sizes::Padded(Buckets { cells, .. }) = &self.sizes else { return None };
         let larger = cells.iter().copied().filter(|it| it.covers(largest) && *it != largest);
         let all = Extent::innermost(larger.chain(known.iter().copied()));
-        let is_any_left = cells.iter().any(|it| !is_from(*it, &all));
+        let is_any_left = cells.iter().any(|it| !it.covers_any(&all));
         (is_any_left && self.may_leave_out(is_deterministic)).then_some(all)
     }
 
@@ -139,7 +139,7 @@ impl<J: Job> Prepared<J> {
     /// Says which samples are left out, and notes them for the report.
     pub(crate) fn name_left_out(&mut self, too_large: &KnownTooLarge) {
         let (source, cells) = (self.job.source(), &self.loader.cells);
-        let is_left_out = |own: Extent| is_from(cells.padded(own), &too_large.train);
+        let is_left_out = |own: Extent| cells.padded(own).covers_any(&too_large.train);
         let ids = (0..).zip(&self.extents).filter(|(_, own)| is_left_out(**own)).map(|(id, _)| id);
         let mut left_out: Vec<_> = ids.map(|id| source.describe(id)).collect();
         if let (Some(edge), Some(most)) = (too_large.validation, self.inference_extents.last()) {
@@ -153,11 +153,6 @@ impl<J: Job> Prepared<J> {
         }
         self.skipped.extend(left_out.into_iter().map(|it| format!("{it}: it alone is not certain to fit into memory")));
     }
-}
-
-/// Whether a cell is one of these, or more along each axis.
-fn is_from(cell: Extent, extents: &[Extent]) -> bool {
-    extents.iter().any(|it| cell.covers(*it))
 }
 
 /// Says whose activations are recomputed because they have to be.

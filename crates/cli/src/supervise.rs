@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::{env, fs};
 
-use plimsoll_probe::{Host, OomKills, Refusal};
+use plimsoll_probe::Refusal;
 use plimsoll_train::{Death, REFUSAL_FILE, RunDir};
 use plimsoll_types::{Bytes, Knobs};
 
@@ -22,7 +22,7 @@ use crate::exit::{signalled, user_error};
 use crate::ranks::{Machines, launcher};
 use crate::say::show;
 use crate::settings::Settings;
-use crate::worker::{DEATH, WORKER};
+use crate::worker::{DEATH, WORKER, oom_kills};
 
 /// Runs the training in a worker until one ends by itself, or too many have died without a new checkpoint.
 pub(crate) fn supervise(args: &TrainArgs, out: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -250,11 +250,6 @@ impl<'a> Run<'a> {
              `--resume` goes on at step {from}"
         )
     }
-}
-
-/// Reads the kernel's counts; where they cannot be read, they say nothing.
-fn oom_kills() -> OomKills {
-    Host::new().oom_kills().unwrap_or_default()
 }
 
 /// Takes what a rank has noted, and which it was, so that it is not taken for the next one's.

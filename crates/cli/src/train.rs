@@ -8,7 +8,7 @@ use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_monitor::{Progress, RunFacts, TrainingReport};
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::Phase;
-use plimsoll_probe::{DeviceKind, Host};
+use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
     CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, RunDirError, Shell,
     StopFlag, TrainError, open_device, plan_sparing,
@@ -66,7 +66,7 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     loaded.settings = ranks::own_settings(&mut *fleet, &loaded.settings, &machines, harness)?;
     let mut run_dir = ranks::open_dir(&mut *fleet, &out, existing, &mut on_wait)?;
     if fleet.n_ranks() > 1 {
-        run_dir.set_machines(machines, Host::new().oom_kills().unwrap_or_default());
+        run_dir.set_machines(machines, worker::oom_kills());
     }
     worker::note_refusals(&mut run_dir);
     drop(beat);

@@ -42,6 +42,11 @@ pub(crate) struct Cores(pub(crate) Option<u32>);
 /// The largest weight or share of a task: their sums stay numbers.
 const MOST_WEIGHT: f64 = 1e6;
 
+/// Reads a weight or a share.
+fn weight(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|it| (0.0..=MOST_WEIGHT).contains(it))
+}
+
 /// A number for each task, or `"default"`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
@@ -54,8 +59,7 @@ impl TryFrom<String> for PerTask {
         if text == "default" {
             return Ok(Self(None));
         }
-        let number = |it: &str| it.trim().parse::<f64>().ok().filter(|it| (0.0..=MOST_WEIGHT).contains(it));
-        let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+        let numbers: Option<Vec<f64>> = text.split(',').map(weight).collect();
         match numbers {
             Some(numbers) => Ok(Self(Some(numbers))),
             None => Err(format!(

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use plimsoll_probe::{note_refusals_in, say_refusals_to};
+use plimsoll_probe::{Host, OomKills, note_refusals_in, say_refusals_to};
 use plimsoll_train::{Death, RunDir};
 
 use crate::exit::user_error;
@@ -32,6 +32,11 @@ pub(crate) fn begin(rank: u32) -> anyhow::Result<Option<Death>> {
     }
     let Ok(death) = env::var(DEATH) else { return Ok(None) };
     Ok(serde_json::from_str(&death).map_err(|error| user_error(format!("read {DEATH}: {error}")))?)
+}
+
+/// Reads the kernel's counts; where they cannot be read, they say nothing.
+pub(crate) fn oom_kills() -> OomKills {
+    Host::new().oom_kills().unwrap_or_default()
 }
 
 /// Has a worker note for its supervisor what allocation is refused from now on, where both see it, on whatever machine each is;

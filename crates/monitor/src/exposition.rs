@@ -121,18 +121,16 @@ impl Exposition {
             }
         }
         if let Some(it) = &self.validated {
-            let labels = [("metric", it.metric_name.as_str())];
-            page.gauge("validation_step", "Steps done before the last validation.", &[], it.step);
-            page.gauge("validation_metric", "What the last validation measured.", &labels, it.metric);
-            page.gauge("validation_baseline", "The same of the trivial baseline.", &labels, it.baseline);
-            page.gauge("validation_seconds", "What the last validation took.", &[], it.seconds);
+            let step = "Steps done before the last validation.";
+            page.measured(
+                "validation",
+                [step, "What the last validation measured.", "What the last validation took."],
+                it,
+            );
         }
         if let Some(it) = &self.tested {
-            let labels = [("metric", it.metric_name.as_str())];
-            page.gauge("test_step", "Steps that the tested model had done.", &[], it.step);
-            page.gauge("test_metric", "What the test of the best model measured.", &labels, it.metric);
-            page.gauge("test_baseline", "The same of the trivial baseline.", &labels, it.baseline);
-            page.gauge("test_seconds", "What the test took.", &[], it.seconds);
+            let step = "Steps that the tested model had done.";
+            page.measured("test", [step, "What the test of the best model measured.", "What the test took."], it);
         }
         page.0
     }
@@ -206,6 +204,15 @@ impl Exposition {
 struct Page(String);
 
 impl Page {
+    /// Writes what was measured of what is held out, and helps for its step, its metric and its time.
+    fn measured(&mut self, what: &str, [step, metric, seconds]: [&str; 3], it: &Validated) {
+        let labels = [("metric", it.metric_name.as_str())];
+        self.gauge(&format!("{what}_step"), step, &[], it.step);
+        self.gauge(&format!("{what}_metric"), metric, &labels, it.metric);
+        self.gauge(&format!("{what}_baseline"), "The same of the trivial baseline.", &labels, it.baseline);
+        self.gauge(&format!("{what}_seconds"), seconds, &[], it.seconds);
+    }
+
     fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: impl Display) {
         self.head(name, help, "gauge", true);
         self.line(name, labels, value);

@@ -1,17 +1,17 @@
 //! What of a run is worth a line of its own.
 
-use plimsoll_types::{BoundExceeded, Decision, Event, Extent, Phase, Stage, StepFailed, Validated};
+use plimsoll_types::{BoundExceeded, Decision, Event, Phase, Stage, StepFailed, Validated};
 
 /// Says what an event changes or measures, in a line that stays on the screen; `unit` is what a length counts, and
-/// `largest` what the largest samples are padded to, where samples have lengths.
-pub fn lasting_line(event: &Event, unit: &str, largest: Option<Extent>) -> Option<String> {
+/// samples extend along so many axes.
+pub fn lasting_line(event: &Event, unit: &str, n_axes: usize) -> Option<String> {
     match event {
         Event::Decided(decided) => match &decided.decision {
             Decision::Move(change) => {
                 Some(format!("step {}: {} → {} ({})", decided.step, change.from, change.to, change.reason))
             }
             Decision::Resize(resize) => {
-                let resized = resized(&resize.from, &resize.to, largest.map_or(1, |it| it.n_axes()));
+                let resized = resized(&resize.from, &resize.to, n_axes);
                 Some(format!("step {}: {resized} ({})", decided.step, resize.reason))
             }
             Decision::Brake { reason } => Some(format!("warning: step {}: {reason}", decided.step)),
@@ -66,7 +66,7 @@ fn resized(from: &[u32], to: &[u32], n_axes: usize) -> String {
     };
     let (n, first, last) = (to.len(), to.first().unwrap_or(&0), to.last().unwrap_or(&0));
     let [cells, smallest, largest] =
-        if n_axes == 1 { ["lengths", "shortest", "longest"] } else { ["cells", "smallest", "largest"] };
+        if n_axes <= 1 { ["lengths", "shortest", "longest"] } else { ["cells", "smallest", "largest"] };
     format!("batches {verb} at {} of {n} {cells}: {first} of the {smallest}, {last} of the {largest}", n_up + n_down)
 }
 

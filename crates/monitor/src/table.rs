@@ -60,9 +60,9 @@ impl PlanView {
 fn columns(rows: &[Vec<String>], n_right: usize) -> String {
     let widths = widths(rows);
     let line = |row: &Vec<String>| {
-        let aligned = |(index, (text, width)): (usize, (&String, &usize))| match index {
-            _ if index < n_right => format!("{text:>width$}"),
-            _ => format!("{text:<width$}"),
+        let aligned = |(index, (text, widest)): (usize, (&String, &usize))| {
+            let gap = " ".repeat(widest.saturating_sub(width(text)));
+            if index < n_right { gap + text } else { text.clone() + &gap }
         };
         let texts: Vec<String> = row.iter().zip(&widths).enumerate().map(aligned).collect();
         texts.join("  ").trim_end().to_owned() + "\n"

@@ -6,7 +6,7 @@ mod line;
 
 use std::collections::VecDeque;
 
-use plimsoll_types::{Decision, Event, Extent, RunStarted, StepDone, SupplyStep};
+use plimsoll_types::{Decision, Event, RunStarted, StepDone, SupplyStep};
 
 pub use self::drawn::Drawn;
 use self::line::{Line, Tone};
@@ -39,8 +39,8 @@ pub struct View {
     task_names: Vec<String>,
     task_losses: Vec<Option<f64>>,
     unit: String,
-    /// What the largest samples are padded to, where samples have lengths.
-    largest: Option<Extent>,
+    /// Along how many axes samples extend; 0 before that is heard.
+    n_axes: usize,
     work: WorkSum,
     planned_padding: Option<f64>,
     /// How far ahead the samples of the last step were read.
@@ -61,7 +61,7 @@ impl View {
     pub fn begin(&mut self, start: &RunStarted) {
         self.task_names.clone_from(&start.tasks);
         self.unit.clone_from(&start.unit_of_length);
-        self.largest = Policy::of(start).cells.last().copied();
+        self.n_axes = Policy::of(start).cells.n_axes();
         self.planned_padding = start.planned_padding;
     }
 
@@ -74,7 +74,7 @@ impl View {
                 if self.decisions.len() == DECISIONS {
                     self.decisions.pop_front();
                 }
-                self.decisions.extend(lasting_line(event, &self.unit, self.largest));
+                self.decisions.extend(lasting_line(event, &self.unit, self.n_axes));
             }
             _ => {}
         }

@@ -238,8 +238,7 @@ impl Sounding {
         match ran.map(Trial::steady) {
             Ok(trial) => Ok(Read { part: trial.part, peak: trial.peak }),
             Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), page, nodes, .. })) => {
-                let page = (!self.exact_peaks).then_some(page);
-                let part = PartReading::of(Observation { shape, resident, peak }, page);
+                let part = PartReading::of(Observation { shape, resident, peak }, self.exact_peaks, page);
                 Ok(Read { part: part.with_nodes(nodes), peak })
             }
             Err(error) => Err(failed(shape, error)),

@@ -95,7 +95,6 @@ pub(crate) fn forward_trial(
         return Err(TrialError::OutOfMemory(Attempt { peak, page: reading.page, ..Attempt::new(shape, resident) }));
     }
     let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
-    let page = (!probe.has_exact_peak()).then_some(reading.page);
-    let part = PartReading::of(Observation { shape, resident, peak }, page);
+    let part = PartReading::of(Observation { shape, resident, peak }, probe.has_exact_peak(), reading.page);
     Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
 }

@@ -50,11 +50,8 @@ pub struct Violation {
 impl PartReading {
     /// Says what was read of a part: of the bytes in use, where the device tells exact peaks, or else of what its allocator
     /// reserves in pages of a size.
-    pub const fn of(Observation { shape, resident, peak }: Observation, page: Option<Bytes>) -> Self {
-        let peak = match page {
-            None => Peak::Exact(peak),
-            Some(page) => Peak::Reserved { bytes: peak, page },
-        };
+    pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool, page: Bytes) -> Self {
+        let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved { bytes: peak, page } };
         Self { shape, before: resident, peak, nodes: 0 }
     }
 
@@ -73,7 +70,7 @@ impl PartReading {
 /// A reading of the bytes in use.
 impl From<Observation> for PartReading {
     fn from(read: Observation) -> Self {
-        Self::of(read, None)
+        Self::of(read, true, Bytes::ZERO)
     }
 }
 
@@ -103,8 +100,8 @@ mod tests {
         let shape = StepShape::new(2, 64);
         let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
         let part = |peak| PartReading { shape, before: Bytes(3), peak, nodes: 0 };
-        assert_eq!(PartReading::of(read, None), part(Peak::Exact(Bytes(5))));
+        assert_eq!(PartReading::of(read, true, Bytes(2)), part(Peak::Exact(Bytes(5))));
         let (bytes, page) = (Bytes(5), Bytes(2));
-        assert_eq!(PartReading::of(read, Some(page)), part(Peak::Reserved { bytes, page }));
+        assert_eq!(PartReading::of(read, false, page), part(Peak::Reserved { bytes, page }));
     }
 }

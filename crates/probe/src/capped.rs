@@ -62,10 +62,6 @@ impl<P: Probe> Probe for CappedProbe<P> {
         Ok(if_known(self.inner.capacity())?.map_or(self.set, |real| real.min(self.set)))
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.inner.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         Ok(if_known(self.inner.largest_allocation())?.map_or(self.set, |real| real.min(self.set)))
     }
@@ -115,10 +111,6 @@ mod tests {
             self.0.ok_or_else(|| ProbeError::CapacityUnknown { device: self.name(), reason: "it is mute".into() })
         }
 
-        fn page(&self) -> Result<Bytes, ProbeError> {
-            Ok(Bytes::mib(2))
-        }
-
         fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
             Ok(Bytes::gib(1))
         }
@@ -134,7 +126,8 @@ mod tests {
         assert_eq!(capped.capacity().unwrap(), Bytes::gib(2));
         assert_eq!(capped.largest_allocation().unwrap(), Bytes::gib(1));
         assert_eq!(capped.name(), "card, capped at 2.00 GiB");
-        assert_eq!((capped.read().unwrap().peak, capped.page().unwrap()), (Bytes(3), Bytes::mib(2)));
+        let read = capped.read().unwrap();
+        assert_eq!((read.peak, read.page), (Bytes(3), Bytes::mib(2)));
     }
 
     #[test]

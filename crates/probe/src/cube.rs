@@ -153,7 +153,8 @@ fn start(kind: DeviceKind, device: &Device) -> Result<Client, ProbeError> {
     })
 }
 
-/// Returns the size of pages that [`Probe::page`] tells.
+/// Returns the largest size of pages among the pools that hold any, and before there is one the smallest that the allocator
+/// carves tensors from; it grows with the largest tensor so far, and never falls.
 fn page(report: &MemoryReport) -> Bytes {
     report::largest_page(report).max(SMALLEST_PAGE)
 }
@@ -191,14 +192,6 @@ impl Probe for CubeProbe {
     fn capacity(&self) -> Result<Bytes, ProbeError> {
         let all = self.capacity_of_all()?;
         Ok(self.sharing.map_or(all, |it| it.part_of(all)))
-    }
-
-    /// Returns the largest size of pages among the pools that hold any, and before there is one the smallest that the
-    /// allocator carves tensors from.
-    ///
-    /// The size grows with the largest tensor so far, and never falls.
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(page(&self.report()))
     }
 
     /// Returns the allocator's largest page: a quarter of the card on CUDA, the largest buffer on Vulkan.

@@ -112,10 +112,6 @@ impl Probe for HeapProbe {
         Ok(capacity)
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(Bytes::ZERO)
-    }
-
     /// Returns the capacity: a heap has no other bound.
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.capacity()

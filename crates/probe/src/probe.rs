@@ -39,13 +39,6 @@ pub trait Probe: Send {
     /// [`ProbeError::CapacityUnknown`] when nothing tells, [`ProbeError::Driver`] when the device does not answer.
     fn capacity(&self) -> Result<Bytes, ProbeError>;
 
-    /// Returns the size of the pages that the allocator reserves in, or zero where it does not reserve in pages.
-    ///
-    /// # Errors
-    ///
-    /// [`ProbeError::Driver`] when the device does not answer.
-    fn page(&self) -> Result<Bytes, ProbeError>;
-
     /// Returns the largest single allocation that the device can serve, however much is free.
     ///
     /// # Errors
@@ -119,10 +112,6 @@ impl<P: Probe + ?Sized> Probe for Box<P> {
 
     fn capacity(&self) -> Result<Bytes, ProbeError> {
         (**self).capacity()
-    }
-
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        (**self).page()
     }
 
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {

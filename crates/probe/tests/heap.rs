@@ -78,7 +78,7 @@ fn a_cap_makes_the_heap_smaller_and_never_larger() {
     let _alone = alone();
     let capped = open(DeviceKind::Flex, Some(Bytes::mib(64))).unwrap();
     assert_eq!(capped.capacity().unwrap(), Bytes::mib(64));
-    assert_eq!(capped.page().unwrap(), Bytes::ZERO);
+    assert_eq!(capped.read().unwrap().page, Bytes::ZERO);
 
     let most = Bytes::gib(1 << 20);
     let Err(error) = open(DeviceKind::Flex, Some(most)) else { panic!("a cap of a PiB was accepted") };

@@ -47,10 +47,6 @@ impl Probe for Drained {
         self.probe.capacity()
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.probe.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.probe.largest_allocation()
     }

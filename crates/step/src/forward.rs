@@ -124,8 +124,7 @@ impl<'a> ForwardPasses<'a> {
         if self.heeds {
             // One that needed nothing above what was resident teaches nothing.
             if resident < peak && self.pages.shows(shape) {
-                let page = (!self.pages.are_exact()).then_some(page);
-                let read = PartReading::of(Observation { shape, resident, peak }, page);
+                let read = PartReading::of(Observation { shape, resident, peak }, self.pages.are_exact(), page);
                 pass.learn(read, in_use.saturating_sub(resident))?;
             }
             if budget.capacity < peak {

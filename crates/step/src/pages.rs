@@ -145,10 +145,6 @@ mod tests {
             Ok(Bytes::gib(1))
         }
 
-        fn page(&self) -> Result<Bytes, ProbeError> {
-            Ok(Bytes::mib(2))
-        }
-
         fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
             Ok(Bytes::gib(1))
         }

@@ -147,8 +147,7 @@ impl ProgramNeeds {
         for Attempt { shape, resident, peak, page, nodes, .. } in failures.iter().copied() {
             match peak {
                 Some(peak) => {
-                    let page = (!self.has_exact_peaks).then_some(page);
-                    let read = PartReading::of(Observation { shape, resident, peak }, page);
+                    let read = PartReading::of(Observation { shape, resident, peak }, self.has_exact_peaks, page);
                     self.observe(&[read.with_nodes(nodes)], Bytes::ZERO);
                 }
                 None if ran.iter().any(|it| it.part.shape().covers(shape)) => {}

@@ -109,7 +109,7 @@ impl RanPart {
     /// in use, and not merely of what is reserved.
     pub fn reading(&self, is_exact: bool) -> Option<PartReading> {
         let read = Observation { shape: self.part.shape(), resident: self.resident, peak: self.peak? };
-        Some(PartReading::of(read, (!is_exact).then_some(self.page)).with_nodes(self.nodes))
+        Some(PartReading::of(read, is_exact, self.page).with_nodes(self.nodes))
     }
 }
 

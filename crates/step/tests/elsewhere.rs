@@ -50,10 +50,6 @@ impl Probe for Card {
         Ok(self.capacity)
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(Bytes::ZERO)
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         Ok(self.capacity)
     }

@@ -42,10 +42,6 @@ impl Probe for Card {
         Ok(ROOM.capacity)
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(Bytes::mib(2))
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         Ok(ROOM.capacity)
     }

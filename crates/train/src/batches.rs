@@ -51,7 +51,8 @@ impl<I, O> Clone for Batches<I, O> {
 }
 
 impl<I: Send + 'static, O: 'static> Batches<I, O> {
-    /// How many samples an epoch has, with those that `drop_last` leaves out of it.
+    /// How many samples take part; an epoch has fewer or more where `task_mix` ends it otherwise, and those that `drop_last`
+    /// leaves out are among them.
     pub fn n_samples(&self) -> usize {
         self.data.n_samples()
     }

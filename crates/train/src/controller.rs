@@ -181,8 +181,7 @@ impl Controller {
     }
 
     fn part(&self, read: Observation, page: Bytes, nodes: u64) -> (Key, PartReading) {
-        let page = (!self.exact_peaks).then_some(page);
-        (self.keys.key(Phase::Train, read.shape), PartReading::of(read, page).with_nodes(nodes))
+        (self.keys.key(Phase::Train, read.shape), PartReading::of(read, self.exact_peaks, page).with_nodes(nodes))
     }
 
     /// Answers an event, after [`Self::learn`] has seen it.

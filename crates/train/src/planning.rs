@@ -129,7 +129,7 @@ pub fn plan_sparing<J: Job>(
     (recompute, first): (Recompute, Option<&MemoryPlan>),
     open_probe: OpenProbe<'_>,
 ) -> Result<Vec<PlannedNeed>, PlanError> {
-    let page = open_probe()?.page()?;
+    let page = open_probe()?.read()?.page;
     let request =
         PlanRequest { recompute, lattice: Vec::new(), is_corrected: false, schedule_steps: 0, ..request.clone() };
     let plan = plan_memory(job, &request, open_probe, &mut |_, _, _| ())?.corrected_as(first, page);

@@ -77,7 +77,7 @@ impl Kept {
         let Self(mut told) = self.of_any_rank();
         let (program, fingerprint) = (job.program(), job.fingerprint());
         let content = fingerprint.strip_prefix(&program).map_or(&*fingerprint, |it| it.trim_start_matches(" on "));
-        (told["job"], told["content"]) = (program.clone().into(), content.into());
+        (told["job"], told["content"]) = (program.into(), content.into());
         let LearningRate { peak, warm_up_steps, final_share, scaling } = config.learning_rate;
         told["version"] = env!("CARGO_PKG_VERSION").into();
         told["train"]["steps"] = config.n_steps.into();

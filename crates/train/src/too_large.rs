@@ -29,12 +29,12 @@ impl TooLarge {
 
     /// Whether what is padded to this is.
     pub(crate) fn has_cell(&self, cell: Extent) -> bool {
-        self.extents.iter().any(|it| cell.covers(*it))
+        cell.covers_any(&self.extents)
     }
 
     /// Whether all of these samples are so by themselves too.
     pub(crate) fn is_within(&self, known: &[Extent]) -> bool {
-        self.extents.iter().all(|it| known.iter().any(|known| it.covers(*known)))
+        self.extents.iter().all(|it| it.covers_any(known))
     }
 
     /// Returns what samples of these lengths are padded to, none of which is too large: all of them alike, unless that is, or

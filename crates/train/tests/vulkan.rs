@@ -162,10 +162,6 @@ impl Probe for Counted {
         self.0.capacity()
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.0.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.0.largest_allocation()
     }

@@ -74,6 +74,11 @@ impl Extent {
         self.edges.iter().zip(other.edges).all(|(own, theirs)| *own >= theirs)
     }
 
+    /// Whether this covers one of these.
+    pub fn covers_any(self, others: &[Self]) -> bool {
+        others.iter().any(|it| self.covers(*it))
+    }
+
     /// Returns the smallest extent that covers both.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {

@@ -68,7 +68,7 @@ pub(crate) struct PlanBatchesArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["row_len", "wanted"])]
     pub(crate) weights: Option<PathBuf>,
     /// Deal the batches to so many ranks, one after the other: batch 0 to rank 0, batch 1 to rank 1, and so on. For each rank to
-    /// have as many, some of the largest batches are cut in two.
+    /// have as many, the largest batches are cut where they have samples enough; packed rows are not.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65536))]
     pub(crate) ranks: u32,
     /// Seed of the order.
@@ -115,7 +115,7 @@ pub(crate) enum Format {
 
 /// Reads a name and its share.
 fn share(text: &str) -> Result<(String, f64), String> {
-    let share = text.split_once('=').map(|(name, share)| (name.trim(), share.trim().parse::<f64>()));
+    let share = text.rsplit_once('=').map(|(name, share)| (name.trim(), share.trim().parse::<f64>()));
     match share {
         Some((name, Ok(share))) if !name.is_empty() && (0.0..=1.0).contains(&share) => Ok((name.to_owned(), share)),
         _ => Err("a name and a share from 0 to 1 are expected, as in `books=0.7`".to_owned()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use plimsoll_sampler::{Admitted, Groups, PackError, PackPlanner, PackedRows, PlanError, SamplerError};
 use plimsoll_sampler::{BatchPlanner, GroupRule, PackConfig, PaddedBudget, PlanConfig};
 
-use super::lengths::read_groups;
+use super::lengths::{kept, read_groups};
 use crate::exit::{UserError, user_error};
 
 /// Groups, and how they are called in a file.
@@ -18,8 +18,7 @@ impl NamedGroups {
     /// Reads the group of each of so many samples, and keeps those of the samples that take part.
     pub(super) fn read(path: &Path, n_read: usize, admitted: &Admitted) -> Result<Self, UserError> {
         let (names, of_all) = read_groups(path, n_read)?;
-        let group = |id: &u64| usize::try_from(*id).ok().and_then(|id| of_all.get(id)).copied();
-        let of_kept: Vec<u32> = admitted.ids.iter().filter_map(group).collect();
+        let of_kept = kept(&admitted.ids, &of_all);
         let lengths: Vec<u32> = admitted.index.iter().map(|[length]| length).collect();
         let groups = Groups::try_new(&lengths, &of_kept).map_err(|error| user_error(error.to_string()))?;
         Ok(Self { groups, names })

@@ -40,6 +40,11 @@ pub(super) fn read_weights(path: &Path, n_samples: usize) -> Result<Vec<f64>, Us
     read(path, |text| weights(text, n_samples))
 }
 
+/// Returns what belongs to samples of these ids.
+pub(super) fn kept<T: Copy>(ids: &[u64], all: &[T]) -> Vec<T> {
+    ids.iter().filter_map(|id| all.get(usize::try_from(*id).ok()?).copied()).collect()
+}
+
 fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> Result<T, UserError> {
     let refused = |reason: String| user_error(format!("read {}: {reason}", path.display()));
     let text = fs::read(path).map_err(|error| refused(error.to_string()))?;

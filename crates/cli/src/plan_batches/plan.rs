@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Oversize, PackConfig, PackPlanner, PackReport, PaddedBudget, PlanConfig, PlanError,
-    PlanReport, SamplerError, Split, TaskMix, temperature_shares,
+    Admit, Admitted, BatchPlanner, Batches, CapacityRule, Oversize, PackConfig, PackPlanner, PackReport, PaddedBudget,
+    PlanConfig, PlanError, PlanReport, SamplerError, Split, TaskMix, temperature_shares,
 };
 
 use super::groups::NamedGroups;
-use super::lengths::{read_lengths, read_tasks, read_weights};
+use super::lengths::{kept, read_lengths, read_tasks, read_weights};
 use super::list::{Edges, List, Rows, Together};
 use super::said::{LeftOut, Quality, Rounds, Said, TaskCount};
 use crate::args::{Outside, PlanBatchesArgs};
@@ -41,11 +41,6 @@ fn refused_plan(error: PlanError) -> UserError {
     let PlanError::ShareSum { sum } = error else { return refused(error) };
     let mends = "`--normalize-shares` divides them by their sum";
     user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
-}
-
-/// Returns what belongs to samples of these ids.
-fn kept<T: Copy>(ids: &[u64], all: &[T]) -> Vec<T> {
-    ids.iter().filter_map(|id| all.get(usize::try_from(*id).ok()?).copied()).collect()
 }
 
 /// Returns a number for each column, of one that is for all of them, or of one for each.
@@ -124,13 +119,11 @@ impl PlanBatchesArgs {
         });
         let begun = Instant::now();
         let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused_plan)?;
-        let mut batches = planner.plan_epoch(self.epoch);
-        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, self.ranks()), n_batches: batches.len() };
+        let (batches, rounds) = self.dealt(&planner);
         let took = begun.elapsed();
         let tasks = TaskCount::all(&names, planner.index().tasks(), planner.task_plans().as_deref(), &batches);
         let quality = Quality::Padded(planner.report(self.epoch, &batches));
-        let said = Said { rounds: Some(rounds), ..self.said(quality, tasks, left_out, took) };
-        Ok((Box::new(Edges { batches, ids }), said))
+        Ok((Box::new(Edges { batches, ids }), self.said(quality, tasks, left_out, (rounds, took))))
     }
 
     /// Plans batches of groups that stay together.
@@ -141,12 +134,11 @@ impl PlanBatchesArgs {
         let (left_out, ids) = (LeftOut::of(&admitted), admitted.ids);
         let begun = Instant::now();
         let planner = groups.planner(PaddedBudget([self.budget[0]]), self.config(TaskMix::default()))?;
-        let mut batches = planner.plan_epoch(self.epoch);
-        let rounds = Rounds { n_cut: planner.even_rounds(&mut batches, self.ranks()), n_batches: batches.len() };
+        let (batches, rounds) = self.dealt(&planner);
         let took = begun.elapsed();
         let report = planner.report(self.epoch, &batches);
         let quality = Quality::Padded(PlanReport { n_samples: ids.len() as u64, ..report });
-        let said = Said { rounds: Some(rounds), ..self.said(quality, Vec::new(), left_out, took) }.of_groups(&groups);
+        let said = self.said(quality, Vec::new(), left_out, (rounds, took)).of_groups(&groups);
         Ok((Box::new(Together { batches, groups: groups.groups, ids }), said))
     }
 
@@ -187,8 +179,7 @@ impl PlanBatchesArgs {
         let n_batches = epoch.len().div_ceil(rows.get());
         let rounds = Rounds { n_cut: n_batches.is_multiple_of(self.ranks as usize).then_some(0), n_batches };
         let report = planner.report(self.epoch, &epoch);
-        let said =
-            |report| Said { rounds: Some(rounds), ..self.said(Quality::Packed(report), Vec::new(), left_out, took) };
+        let said = |report| self.said(Quality::Packed(report), Vec::new(), left_out, (rounds, took));
         let (all, said) = match &groups {
             Some(groups) => {
                 let report = PackReport { n_pieces: ids.len() as u64, ..report };
@@ -199,8 +190,16 @@ impl PlanBatchesArgs {
         Ok((Box::new(Rows { all, of_batch: rows, ids }), said))
     }
 
-    fn ranks(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.ranks as usize).unwrap_or(NonZeroUsize::MIN)
+    /// Plans the batches of the epoch, of which each rank gets as many where that can be.
+    fn dealt<R: CapacityRule<AXES>, const AXES: usize>(
+        &self,
+        planner: &BatchPlanner<R, AXES>,
+    ) -> (Batches<AXES>, Rounds) {
+        let mut batches = planner.plan_epoch(self.epoch);
+        let ranks = NonZeroUsize::new(self.ranks as usize).unwrap_or(NonZeroUsize::MIN);
+        let n_cut = planner.even_rounds(&mut batches, ranks);
+        let n_batches = batches.len();
+        (batches, Rounds { n_cut, n_batches })
     }
 
     fn window(&self) -> Option<usize> {
@@ -228,8 +227,14 @@ impl PlanBatchesArgs {
         Ok(Some(names.iter().filter_map(share).collect()))
     }
 
-    fn said(&self, quality: Quality, tasks: Vec<TaskCount>, left_out: Option<LeftOut>, took: Duration) -> Said {
+    fn said(
+        &self,
+        quality: Quality,
+        tasks: Vec<TaskCount>,
+        left_out: Option<LeftOut>,
+        (rounds, took): (Rounds, Duration),
+    ) -> Said {
         let planning_seconds = took.as_secs_f64();
-        Said { quality, groups: None, tasks, left_out, ranks: self.ranks, rounds: None, planning_seconds }
+        Said { quality, groups: None, tasks, left_out, ranks: self.ranks, rounds, planning_seconds }
     }
 }

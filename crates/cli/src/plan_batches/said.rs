@@ -18,9 +18,9 @@ pub(super) struct Said {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) left_out: Option<LeftOut>,
     pub(super) ranks: u32,
-    /// How padded batches come out even, where there are several ranks.
+    /// How batches come out even, where there are several ranks.
     #[serde(skip)]
-    pub(super) rounds: Option<Rounds>,
+    pub(super) rounds: Rounds,
     pub(super) planning_seconds: f64,
 }
 
@@ -84,7 +84,8 @@ impl TaskCount {
             batches.iter().flat_map(|it| it.ids).for_each(|id| counts[usize::from(tasks[*id as usize])] += 1);
         }
         let n = batches.n_samples().max(1) as f64;
-        let wanted = |task: usize| plans.and_then(|it| it.get(task)).map(WantedShare::of);
+        let of_plan = |it: &TaskPlan| WantedShare { wanted: it.share, lasts: it.lasts.get() };
+        let wanted = |task: usize| plans.and_then(|it| it.get(task)).map(of_plan);
         let count = |(task, (name, samples)): (usize, (&String, u64))| Self {
             name: name.clone(),
             samples,
@@ -93,15 +94,7 @@ impl TaskCount {
         };
         names.iter().zip(counts).enumerate().map(count).collect()
     }
-}
 
-impl WantedShare {
-    fn of(plan: &TaskPlan) -> Self {
-        Self { wanted: plan.share, lasts: plan.lasts.get() }
-    }
-}
-
-impl TaskCount {
     fn told(&self) -> String {
         let Self { name, samples, share, wanted } = self;
         let told = format!("{name}: {samples} samples, {}", percent(*share, 2));
@@ -149,7 +142,7 @@ impl Said {
         rows.extend(self.left_out.iter().map(|it| ("left out", it.told())));
         rows.extend(self.dropped());
         rows.extend(self.tasks.iter().map(|it| ("task", it.told())));
-        rows.extend(self.rounds.iter().filter(|_| 1 < self.ranks).map(|it| ("ranks", it.told(self.ranks as usize))));
+        rows.extend((1 < self.ranks).then(|| ("ranks", self.rounds.told(self.ranks as usize))));
         let ns_per_sample = 1e9 * self.planning_seconds / self.n_samples().max(1) as f64;
         rows.push(("planning", format!("{:.3} s on the clock, {ns_per_sample:.1} ns a sample", self.planning_seconds)));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
@@ -216,7 +209,7 @@ mod tests {
             tasks: Vec::new(),
             left_out: None,
             ranks: 1,
-            rounds: None,
+            rounds: Rounds { n_cut: Some(0), n_batches: 2 },
             planning_seconds: 1e-6,
         };
         let expected = "\

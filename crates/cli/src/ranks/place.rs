@@ -19,8 +19,11 @@ pub(super) fn device_of(rank: usize, machines: &[String], n_devices: usize) -> R
         let what = format!("train on {n_ranks} ranks: `device` names {n_devices} devices{why}");
         Err(user_error(format!("{what}; name one for each rank, one for each of a machine, or one for all")))
     };
-    if n_devices == 1 || n_devices == n_ranks {
-        return Ok(if n_devices == 1 { 0 } else { rank });
+    if n_devices == 1 {
+        return Ok(0);
+    }
+    if n_devices == n_ranks {
+        return Ok(rank);
     }
     if n_ranks < n_devices {
         return refused("");

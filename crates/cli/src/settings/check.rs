@@ -74,9 +74,9 @@ impl Settings {
     }
 
     /// Refuses a multiple that no micro-batch of the longest samples has room for.
-    pub(super) fn check_multiple(&self, batch_max: u32, loader: &LoaderConfig) -> Result<(), UserError> {
+    pub(super) fn check_room_for_multiple(&self, batch_max: u32, loader: &LoaderConfig) -> Result<(), UserError> {
         let (multiple, longest) = (self.batch.multiple_of, loader.largest_extent);
-        let fixed = if let BatchSize::Fixed(n) = self.batch.size { n } else { batch_max };
+        let fixed = if let BatchSize::Fixed(n) = self.batch.size { n } else { u32::MAX };
         let most = loader.batch_of(longest).min(batch_max).min(fixed);
         if multiple <= most {
             return Ok(());

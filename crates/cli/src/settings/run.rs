@@ -61,7 +61,7 @@ impl Settings {
         if LARGEST < batch_max {
             return Err(self.too_large(shortest, &loader));
         }
-        self.check_multiple(batch_max, &loader)?;
+        self.check_room_for_multiple(batch_max, &loader)?;
         Ok(Buckets { cells, batch_max })
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::MOST_WEIGHT;
+use super::{MOST_WEIGHT, weight};
 
 /// A number for each task or source, in their order or by their names, or `"default"`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -55,10 +55,9 @@ impl TryFrom<String> for SharesSetting {
         if text == "default" {
             return Ok(Self { text, numbers: Vec::new() });
         }
-        let number = |it: &str| it.trim().parse::<f64>().ok().filter(|it| (0.0..=MOST_WEIGHT).contains(it));
         let share = |it: &str| match it.rsplit_once('=') {
-            Some((name, share)) => Some((Some(name.trim().to_owned()), number(share)?)),
-            None => Some((None, number(it)?)),
+            Some((name, share)) => Some((Some(name.trim().to_owned()), weight(share)?)),
+            None => Some((None, weight(it)?)),
         };
         let numbers: Option<Vec<_>> = text.split(',').map(share).collect();
         let are_alike = |of: &Vec<(Option<String>, f64)>| of.iter().all(|it| it.0.is_some() == of[0].0.is_some());

@@ -27,8 +27,7 @@ pub(super) fn by_probes(finding: &Finding<'_>, finder: &mut Finder, step: RealSt
         let Tried { outcome, page, nodes, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);
-            let page = (!finding.exact_peaks).then_some(page);
-            let read = PartReading::of(Observation { shape, resident, peak }, page);
+            let read = PartReading::of(Observation { shape, resident, peak }, finding.exact_peaks, page);
             predictor.observe_step(&[(key(shape), read.with_nodes(nodes))], Bytes::ZERO)?;
         }
         finder.on_trial(batch, outcome)?;

@@ -124,7 +124,7 @@ impl<B: Blank> BlankTrials<B> {
             part(shape, resident, &parts, of_optimizer)
         } else {
             // Pages are those of all parts.
-            PartReading::of(Observation { shape, resident, peak }, Some(page))
+            PartReading::of(Observation { shape, resident, peak }, false, page)
         };
         Ok(Ran { trial: Trial { shape, resident, in_use, reserved, peak, part, seconds }, failures, parts })
     }

@@ -36,6 +36,32 @@ fn a_dataset_that_makes_no_whole_step_is_refused() {
 }
 
 #[test]
+fn what_is_left_of_a_loaders_epoch_is_told_by_its_own_batches() {
+    // Sixty-four texts cost a step, and two are left.
+    let texts = || batches(Texts(vec![10; 130]), Pad).cost(|text: &super::Text| text.n_words).effective_cost(640);
+    for groups in [1, 4] {
+        let batches = texts().groups_per_step(groups).drop_last().build().unwrap();
+        assert_eq!(steps(&batches, 0).iter().map(Vec::len).collect::<Vec<_>>(), [64, 64]);
+        let loader = batches.loader(|_: u32| 1000, &Device::flex());
+        let sizes: Vec<_> = loader.iter().map(|it| it.unwrap().texts.len()).collect();
+        assert_eq!(sizes, [64, 64], "{groups} groups");
+        assert_eq!(loader.slice(0, 64).iter().count(), 1);
+    }
+}
+
+#[test]
+fn a_position_late_in_an_epoch_in_which_samples_come_again_is_gone_on_from() {
+    let mix = TaskMix { shares: Some(vec![0.5, 0.5]), ends: EpochEnd::LastExhausted, ..TaskMix::default() };
+    let batches = of_texts(400).tasks(|text| u16::from(text.at % 4 == 0)).task_mix(mix).effective_batch(40);
+    let batches = batches.build().unwrap();
+    let steps: Vec<_> = batches.epoch(0).map(Result::unwrap).collect();
+    let late = &steps[steps.len() - 2].position;
+    assert!(400 <= late.n_taken(), "{} of 600", late.n_taken());
+    let rest: Vec<_> = batches.resume(late).unwrap().map(|it| it.unwrap().indices).collect();
+    assert_eq!(rest, [steps.last().unwrap().indices.clone()]);
+}
+
+#[test]
 fn a_loaders_batches_are_multiples_where_so_many_fit() {
     let batches = of_texts(512).effective_batch(64).multiple_of(8).build().unwrap();
     let loader = batches.loader(|cost: u32| 700 / cost as usize, &Device::flex());

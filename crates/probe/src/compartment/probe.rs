@@ -53,10 +53,6 @@ impl Probe for CompartmentProbe {
         Ok(self.sharing.part_of(left(all, held.saturating_sub(Compartment::all_hold()))))
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.heap.page()
-    }
-
     /// Returns the capacity: a heap has no other bound.
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.capacity()

@@ -194,7 +194,8 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         Self { plan: PlanConfig { multiple_of: n_samples, ..self.plan }, ..self }
     }
 
-    /// Leaves out what is left of an epoch and makes no whole step, rather than a smaller step.
+    /// Leaves out what is left of an epoch and makes no whole step, rather than a smaller step. With [`Self::multiple_of`] and one
+    /// group, that is what is left beyond a multiple: the rest is a smaller step.
     #[must_use]
     pub fn drop_last(self) -> Self {
         Self { plan: PlanConfig { drop_last: true, ..self.plan }, ..self }

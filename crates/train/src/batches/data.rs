@@ -114,6 +114,8 @@ pub(super) struct Data<I> {
     steps: StepPlanner<Group>,
     /// Before the first batch of a loader, of as many samples as a step.
     batches: StepPlanner<Group>,
+    /// Samples of an epoch, in which those of small tasks may come again.
+    n_planned: usize,
 }
 
 impl<I> Data<I> {
@@ -121,27 +123,32 @@ impl<I> Data<I> {
     pub(super) fn try_new(samples: Arc<Samples<I>>, range: Range<usize>) -> Result<Self, BatchesError> {
         let (index, first) = (samples.table.samples(range.clone())?, range.start);
         let planner = |step: StepOf| {
-            let size = step.size();
             // A step of several batches is told to be whole by what it takes.
-            let drop_last = samples.plan.drop_last && size == StepSize::Batch;
+            let drop_last = samples.plan.drop_last && step.size() == StepSize::Batch;
             let config = PlanConfig { drop_last, ..samples.plan.clone() };
-            let planner = BatchPlanner::try_new(index.clone(), Group::of(step), config)?;
-            StepPlanner::try_new(&planner, size)
+            BatchPlanner::try_new(index.clone(), Group::of(step), config)
         };
-        let (steps, batches) = (planner(samples.step)?, planner(samples.step.in_one_group())?);
-        let data = Self { samples, first, index, steps, batches };
-        if data.is_left_out(&data.steps.clone().next_step()) || data.is_left_out(&data.batches.clone().next_step()) {
+        let (of_steps, of_loader) = (planner(samples.step)?, planner(samples.step.in_one_group())?);
+        let n_planned = of_steps.n_planned();
+        let steps = StepPlanner::try_new(&of_steps, samples.step.size())?;
+        let batches = StepPlanner::try_new(&of_loader, samples.step.in_one_group().size())?;
+        let data = Self { samples, first, index, steps, batches, n_planned };
+        let has_none = |of: &StepPlanner<Group>, is_of_loader| data.is_left_out(&of.clone().next_step(), is_of_loader);
+        if data.samples.plan.drop_last && (has_none(&data.steps, false) || has_none(&data.batches, true)) {
             return Err(BatchesError::DropsAll { n_samples: data.n_samples() });
         }
         Ok(data)
     }
 
-    /// Whether a step is what is left of an epoch, where that is left out.
-    pub(super) fn is_left_out(&self, PlannedStep { span, batches, ends_epoch, .. }: &PlannedStep) -> bool {
-        let is_less = match self.samples.step.size() {
-            StepSize::Batch => batches.is_empty(),
-            StepSize::Samples(n) => span.end - span.start < n.into(),
-            StepSize::Positions(n) => span.end - span.start < n,
+    /// Whether a step, or a batch of a loader, is what is left of an epoch, where that is left out.
+    pub(super) fn is_left_out(&self, step: &PlannedStep, is_of_loader: bool) -> bool {
+        let PlannedStep { span, batches, ends_epoch, .. } = step;
+        let StepOf { size, groups, .. } = self.samples.step;
+        let is_less = if is_of_loader || groups == 1 {
+            batches.is_empty()
+        } else {
+            // It ends where the sum of the epoch reaches the next multiple.
+            span.start / size as u64 == span.end / size as u64
         };
         self.samples.plan.drop_last && *ends_epoch && is_less
     }
@@ -175,7 +182,7 @@ impl<I> Data<I> {
 
     /// The same from a position on.
     pub(super) fn resume(&self, position: &Position, is_of_loader: bool) -> Result<Start, BatchesError> {
-        position.check(self.first, self.n_samples(), is_of_loader)?;
+        position.check(self.first, self.n_planned, is_of_loader)?;
         let size = self.samples.step;
         let mut steps = self.start(0, is_of_loader).steps;
         steps.go_back(Group::of(if is_of_loader { size.in_one_group() } else { size }), &position.step)?;

@@ -89,7 +89,7 @@ impl<I: Send + 'static> Epoch<I> {
     fn plan_ahead(&mut self) {
         while !self.is_planned && self.planned.len() <= STEPS_AHEAD {
             let step = self.steps.next_step();
-            if self.data.is_left_out(&step) {
+            if self.data.is_left_out(&step, self.position.is_of_loader) {
                 self.is_planned = true;
                 // Nobody begins again before a step that does not come.
                 let last = self.planned.back_mut().map_or(&mut self.position, |it| &mut it.after);

@@ -235,7 +235,8 @@ fn a_validation_above_its_bound_is_returned_and_learnt() {
     let observation = |n, peak| {
         PartReading::of(
             Observation { shape: StepShape::new(n, 32), resident: Bytes(RESIDENT), peak: Bytes(peak) },
-            None,
+            true,
+            Bytes::ZERO,
         )
     };
     assert_eq!(

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::packed::{Packed, PackedPosition};
 use super::padded::{PaddedSteps, padded_steps};
 use super::position::{LoaderPosition, OneKind as _};
-use super::stream::StreamedStep;
-use super::streamed::{StreamedSteps, streamed_steps};
+use super::stream::{StreamedStep, StreamedSteps};
+use super::streamed::streamed_steps;
 use super::{LoaderConfig, LoaderError};
 use crate::index::Index;
 use crate::source::{Draw, Lengths, Source};
@@ -47,8 +47,9 @@ impl<S: Source> Order<S> {
         wanted: &Wanted,
         position: Option<LoaderPosition>,
     ) -> Result<Self, LoaderError> {
-        config.check_multiple(&source.lengths())?;
-        match (source.lengths(), wanted) {
+        let lengths = source.lengths();
+        config.check_multiple(&lengths)?;
+        match (lengths, wanted) {
             (Lengths::Cut, Wanted::Edge(edge)) => {
                 let cursor = match position {
                     None => EpochCursor::try_new(source.n_samples(), config.seed)?,

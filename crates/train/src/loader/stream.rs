@@ -12,12 +12,39 @@ use plimsoll_types::Bytes;
 use super::cursor::{Cursor, Next};
 use super::fill::{none_readable, read};
 use super::padded::{BatchSizes, drawn, plan};
-use super::position::StreamedPosition;
+use super::position::{LoaderPosition, OneKind, StreamedPosition};
 use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
 use crate::index::lengths;
 use crate::source::{Draw, Item, Source, SourceError};
 use crate::too_large::TooLarge;
+
+/// An endless sequence of steps of a stream, whatever the axes of its samples.
+pub(super) trait StreamedSteps<T>: Send {
+    /// Returns the next step with its samples.
+    fn next(&mut self) -> Result<StreamedStep<T>, LoaderError>;
+
+    /// Returns where the next step begins.
+    fn position(&self) -> LoaderPosition;
+
+    /// Returns the sizes that the steps are made for.
+    fn wanted(&self) -> &[u32];
+
+    /// Follows other sizes from the next step on.
+    fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError>;
+
+    /// Leaves samples out from here on that are too large, and reads none of which that is known.
+    fn leave_out_too_large(&mut self, too_large: TooLarge);
+
+    /// Says what happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
+    fn stats(&self) -> StreamStats;
+
+    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
+    fn buffered(&self) -> (u64, Bytes, f64);
+
+    /// Returns how long steps have waited for samples to be read.
+    fn waited(&self) -> Duration;
+}
 
 /// An endless sequence of steps, read ahead of need.
 ///
@@ -47,7 +74,6 @@ pub(super) struct Stream<S: Source, const AXES: usize> {
     /// Which samples are left out because they are too large.
     too_large: TooLarge,
     n_samples: u64,
-    limits: StreamLimits,
     source: Arc<S>,
 }
 
@@ -86,8 +112,8 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
     ) -> Result<Self, LoaderError> {
         let wanted = position.as_ref().map_or(sizes, |it| &it.wanted).to_vec();
         let rule = BatchSizes::new(config, &wanted);
-        let limits = limits(config);
-        let mut planner = StreamPlanner::try_new(BatchSizes::most(config), stream_plan(&**source, config)?, limits)?;
+        let mut planner =
+            StreamPlanner::try_new(BatchSizes::most(config), stream_plan(&**source, config)?, limits(config))?;
         planner.change(rule)?;
         let n_samples = source.n_samples();
         let next = Cursor::try_new(&**source, config, position.as_ref().map(|it| &it.next))?;
@@ -117,62 +143,13 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
             n_full: 0,
             too_large: TooLarge::default(),
             n_samples,
-            limits,
             source: Arc::clone(source),
         })
-    }
-
-    pub(super) fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
-        loop {
-            if let Some(mut step) = self.steps.next_step() {
-                let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
-                let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
-                let items = keys.filter_map(item).collect();
-                let (draw, ends_epoch) = drawn(step);
-                return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
-            }
-            self.push()?;
-        }
-    }
-
-    pub(super) fn position(&self) -> StreamedPosition<AXES> {
-        StreamedPosition { steps: self.steps.position(), next: self.next.position(), wanted: self.wanted.clone() }
-    }
-
-    pub(super) fn wanted(&self) -> &[u32] {
-        &self.wanted
-    }
-
-    pub(super) fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError> {
-        self.steps.change(BatchSizes::new(&self.config, sizes))?;
-        self.wanted = sizes.to_vec();
-        Ok(())
-    }
-
-    /// Leaves samples out from here on that are too large, and reads none of which that is known.
-    pub(super) fn leave_out_too_large(&mut self, too_large: TooLarge) {
-        self.too_large = too_large;
     }
 
     /// Whether it is known that a sample is too large.
     fn is_too_large(&self, key: u64) -> bool {
         self.source.expected_extent(key % self.n_samples).is_some_and(|it| self.too_large.has(it))
-    }
-
-    /// What happened so far: empty is a step that had to wait for a sample, full a sample that had to wait for a step.
-    pub(super) fn stats(&self) -> StreamStats {
-        StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
-    }
-
-    /// Returns how many samples the look-ahead buffer holds, their bytes, and which part of its room they fill.
-    pub(super) fn buffered(&self) -> (u64, Bytes, f64) {
-        let ((n_held, held), n_held_at_most) = (self.steps.held(), self.limits.samples);
-        let of_samples = n_held as f64 / n_held_at_most as f64;
-        (n_held as u64, held, of_samples.max(held.share_of(self.limits.bytes)))
-    }
-
-    pub(super) fn waited(&self) -> Duration {
-        self.readers.waited()
     }
 
     /// Pushes the next sample, or leaves it out.
@@ -268,6 +245,57 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
         } else {
             self.readers.ask((epoch, key));
         }
+    }
+}
+
+impl<S: Source, const AXES: usize> StreamedSteps<S::Item> for Stream<S, AXES>
+where
+    StreamedPosition<AXES>: OneKind,
+{
+    fn next(&mut self) -> Result<StreamedStep<S::Item>, LoaderError> {
+        loop {
+            if let Some(mut step) = self.steps.next_step() {
+                let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
+                let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
+                let items = keys.filter_map(item).collect();
+                let (draw, ends_epoch) = drawn(step);
+                return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
+            }
+            self.push()?;
+        }
+    }
+
+    fn position(&self) -> LoaderPosition {
+        let (steps, next, wanted) = (self.steps.position(), self.next.position(), self.wanted.clone());
+        StreamedPosition { steps, next, wanted }.into()
+    }
+
+    fn wanted(&self) -> &[u32] {
+        &self.wanted
+    }
+
+    fn change(&mut self, sizes: &[u32]) -> Result<(), LoaderError> {
+        self.steps.change(BatchSizes::new(&self.config, sizes))?;
+        self.wanted = sizes.to_vec();
+        Ok(())
+    }
+
+    fn leave_out_too_large(&mut self, too_large: TooLarge) {
+        self.too_large = too_large;
+    }
+
+    fn stats(&self) -> StreamStats {
+        StreamStats { times_empty: self.n_waits, times_full: self.n_full, ..self.steps.stats() }
+    }
+
+    fn buffered(&self) -> (u64, Bytes, f64) {
+        let (limits, (n_held, held)) = (limits(&self.config), self.steps.held());
+        let of_samples = n_held as f64 / limits.samples as f64;
+        (n_held as u64, held, of_samples.max(held.share_of(limits.bytes)))
+    }
+
+    fn waited(&self) -> Duration {
+        self.readers.waited()
     }
 }
 

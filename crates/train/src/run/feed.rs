@@ -68,7 +68,7 @@ impl<S: Source> Feed<S> {
         planned_padding(&*self.source, &self.config.cells, &TooLarge::from(self.known.clone(), &self.config.cells))
     }
 
-    /// Leaves out what is known to be too long for this budget.
+    /// Leaves out what is known to be too large for this budget.
     pub(super) fn leave_out_known(&mut self, budget: Bytes) {
         self.unfit = Unfit::from(&self.known, budget);
     }

@@ -4,7 +4,6 @@ use plimsoll_sampler::Worked;
 use plimsoll_types::{Budget, Bytes, Event, RunStarted, SCHEMA_VERSION, StepDone};
 
 use super::control::Control;
-use super::death::Death;
 use super::feed::Feed;
 use super::journal::{Journal, Listeners};
 use super::standing::Standing;
@@ -43,9 +42,11 @@ impl<'j, 's, J: Job> Run<'j, 's, J> {
         }
         run.check_room()?;
         run.journal.write(CONFIG_FILE, config_text)?;
-        if let Some(machine) = run.journal.lacked_memory(run.training.rank()) {
-            let own = |it: Death| it.of_own_memory(run.training.rank(), machine, last_step(&undone).map(|it| it.rung));
-            death = death.map(|it| if it.is_unexplained && !it.of_memory { own(it) } else { it });
+        let rank = run.training.rank();
+        if death.as_ref().is_some_and(|it| it.is_unexplained && !it.of_memory)
+            && let Some(machine) = run.journal.lacked_memory(rank)
+        {
+            death = death.map(|it| it.of_own_memory(rank, machine, last_step(&undone).map(|it| it.rung)));
         }
         let undone_steps = undone.iter().filter(|it| matches!(it, Event::StepDone(_))).count() as u64;
         let why = match (&death, existing) {

@@ -250,12 +250,13 @@ impl<M: Module> Training<M> {
     /// Looks at the device's memory before a step; what it does not tell is left out.
     pub(super) fn surroundings(&self, step: u64) -> Surroundings {
         let probe = self.probe();
+        let read = probe.read().ok();
         Surroundings {
             step,
             capacity: probe.capacity().ok(),
             held_by_others: probe.held_by_others(),
-            reserved: probe.read().ok().map(|it| it.reserved),
-            page: probe.page().ok(),
+            reserved: read.map(|it| it.reserved),
+            page: read.map(|it| it.page),
             largest_allocation: probe.largest_taken(),
         }
     }

@@ -59,10 +59,6 @@ impl Probe for Faulty {
         self.inner.capacity()
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.inner.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.inner.largest_allocation()
     }

@@ -61,10 +61,6 @@ impl Probe for Falling {
         Ok(self.inner.capacity()?.min(Bytes(self.left.0.load(Ordering::SeqCst))))
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.inner.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.inner.largest_allocation()
     }

@@ -246,7 +246,7 @@ fn a_run_of_large_and_small_parts_keeps_every_peak_below_its_bound() {
 fn parts(done: &StepDone) -> Vec<PartReading> {
     let part = |it: &MicroBatch| {
         let read = Observation { shape: it.shape(), resident: it.resident?, peak: it.peak? };
-        Some(PartReading::of(read, None).with_nodes(it.nodes))
+        Some(PartReading::of(read, true, Bytes::ZERO).with_nodes(it.nodes))
     };
     done.micro_batches.iter().filter_map(part).collect()
 }

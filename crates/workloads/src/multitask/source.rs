@@ -41,8 +41,8 @@ pub struct SampleBuffer {
 }
 
 impl SampleSource {
-    /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds. Streamed, none of
-    /// their lengths but the longest along each axis are told before they are read.
+    /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds. Streamed,
+    /// steps are planned by the lengths that show when samples are read; those of the first look are only expected.
     pub fn new(samples: Arc<Samples>, (augmentation, seed): (Augmentation, u64), is_streamed: bool) -> Self {
         let of_all = |length: fn(&Sample) -> u32| samples.train.iter().map(length).collect::<Vec<_>>();
         let lengths = [of_all(Sample::n_images), of_all(Sample::n_words)];

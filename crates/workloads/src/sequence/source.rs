@@ -19,7 +19,8 @@ pub struct RecordingStream {
 }
 
 impl RecordingStream {
-    /// Draws from these recordings; streamed, none of their lengths but the longest is told before they are read.
+    /// Draws from these recordings; streamed, steps are planned by the lengths that show when they are read;
+    /// those of the list are only expected.
     pub fn new(recordings: Arc<Recordings>, is_streamed: bool) -> Self {
         let longest = recordings.train.iter().map(|it| it.n_frames).max().unwrap_or(0);
         Self { recordings, is_streamed, longest }
@@ -47,6 +48,10 @@ impl Source for RecordingStream {
     }
 
     fn lengths(&self) -> Lengths {
+        let streamed = Lengths::Streamed { longest: self.longest.into() };
+        if self.is_streamed {
+            return streamed;
+        }
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
         let index = SampleIndex::try_new([lengths]);
         let index = match self.sources() {
@@ -55,10 +60,7 @@ impl Source for RecordingStream {
                 index.and_then(|it| it.with_tasks(self.recordings.train.iter().map(|it| it.source).collect::<Vec<_>>()))
             }
         };
-        match index {
-            Ok(index) if !self.is_streamed => Lengths::Known(index.into()),
-            _ => Lengths::Streamed { longest: self.longest.into() },
-        }
+        index.map_or(streamed, |it| Lengths::Known(it.into()))
     }
 
     fn sources(&self) -> &[NamedSource] {

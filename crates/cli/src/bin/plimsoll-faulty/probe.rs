@@ -91,10 +91,6 @@ impl Probe for FaultyProbe {
         Ok(Bytes::from_f64_ceil(capacity.as_f64() * share))
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        self.inner.page()
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         self.inner.largest_allocation()
     }

@@ -175,10 +175,6 @@ impl Probe for SimulatedProbe {
         Ok(self.capacity)
     }
 
-    fn page(&self) -> Result<Bytes, ProbeError> {
-        Ok(Bytes::ZERO)
-    }
-
     fn largest_allocation(&self) -> Result<Bytes, ProbeError> {
         Ok(self.capacity)
     }
