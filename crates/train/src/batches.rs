@@ -8,6 +8,7 @@ mod epoch;
 mod error;
 mod limits;
 mod loader;
+mod part;
 mod place;
 mod position;
 mod table;
@@ -90,16 +91,14 @@ impl<I: Send + 'static, O: 'static> Batches<I, O> {
         if n_rows == n_samples { Ok(batch) } else { Err(BatchesError::Rows { n_samples, n_rows }) }
     }
 
-    /// The samples from one index to another, or to the end; `None` where there is none.
-    fn slice(&self, range: Range<usize>) -> Option<Self> {
-        let end = range.end.min(self.n_samples());
-        let data = self.data.slice(range.start.min(end)..end).ok()?;
-        Some(Self { data: Arc::new(data), ..self.clone() })
+    /// The samples from one place to another.
+    fn slice(&self, range: Range<usize>) -> Result<Self, BatchesError> {
+        Ok(Self { data: Arc::new(self.data.slice(range)?), ..self.clone() })
     }
 
     /// Burn's own data loader of these samples, whose batches have as many samples as an optimizer step, or fewer where
     /// `limits` says that these do not fit.
     pub fn loader(&self, limits: impl Limits + 'static, device: &Device) -> Arc<BatchLoader<I, O>> {
-        Arc::new(BatchLoader::new(Some(self.clone()), Arc::new(limits), device, 0))
+        Arc::new(BatchLoader::new(self.clone(), Arc::new(limits), device))
     }
 }

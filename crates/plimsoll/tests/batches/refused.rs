@@ -6,7 +6,7 @@ use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::tensor::Device;
-use plimsoll::{BatchesBuilder, batches};
+use plimsoll::{BatchesBuilder, TaskMix, batches};
 
 use super::{Pad, Padded, Text, Texts, of_texts};
 
@@ -26,6 +26,30 @@ fn what_makes_no_batches_is_refused_by_name() {
     refused(of_texts(9).cost(|it| usize::from(it.at != 4)), &format!("make batches: sample 4 costs 0, {cost}"));
     refused(of_texts(3).costs(vec![1, 2]), "make batches: there are 2 costs for 3 samples");
     refused(of_texts(2).costs(vec![1, 1 << 32]), &format!("make batches: sample 1 costs 4294967296, {cost}"));
+}
+
+#[test]
+fn a_slice_that_makes_no_batches_says_why_instead_of_its_first_batch() {
+    let halves = TaskMix { shares: Some(vec![0.5, 0.5]), ..TaskMix::default() };
+    let tasks = of_texts(60).tasks(|text| u16::from(50 <= text.at)).task_mix(halves).effective_batch(10);
+    let small = of_texts(60).effective_batch(20).drop_last();
+    let share = "plan batches: there are 2 task shares for 1 tasks";
+    let left_out = "make batches: 10 samples make no whole step, and `drop_last` leaves out what is none; a smaller \
+                    `effective_batch` or `effective_cost` would do";
+    for (builder, why) in [(tasks, share), (small, left_out)] {
+        let loader = builder.build().unwrap().loader(4, &Device::flex());
+        let slice = loader.slice(20, 30);
+        let mut iter = slice.iter();
+        let message = iter.next().unwrap().unwrap_err().to_string();
+        assert_eq!(message, format!("slice a loader from sample 20 to 30: {why}"));
+        assert!(iter.next().is_none());
+        assert_eq!((iter.progress().items_processed, iter.progress().items_total, slice.num_items()), (0, 10, 10));
+        // Another epoch, another device and a part of it say it as well, and nothing is still nothing.
+        for other in [slice.to_device(&Device::flex()), slice.slice(2, 4)] {
+            assert_eq!(other.iter().next().unwrap().unwrap_err().to_string(), message);
+        }
+        assert_eq!((slice.slice(10, 12).iter().count(), slice.iter().count()), (0, 1));
+    }
 }
 
 /// Texts of which some cannot be read.

@@ -12,9 +12,13 @@ use super::data::Start;
 use super::place::{Place, lock};
 use super::{Batches, BatchesError, Epoch, Limits, Position, StepItems};
 
-/// What a loader's iterator is; one over nothing has nothing to run.
-pub(super) struct Batched<'a, I, O> {
-    pub(super) running: Option<Running<'a, I, O>>,
+/// What a loader's iterator is.
+pub(super) enum Batched<'a, I, O> {
+    Running(Box<Running<'a, I, O>>),
+    /// Says why there are no batches of so many samples.
+    Refused(BatchesError, usize),
+    /// There are none of so many samples.
+    Over { n_samples: usize },
 }
 
 /// The batches that are left of an epoch.
@@ -117,17 +121,30 @@ impl<I: Send + 'static, O: 'static> Iterator for Batched<'_, I, O> {
     type Item = Result<O, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let running = self.running.as_mut().filter(|it| !it.is_over)?;
-        let batch = running.batch().map_err(DatasetError::new).transpose();
-        running.is_over = !matches!(batch, Some(Ok(_)));
-        batch
+        match self {
+            Self::Running(running) if running.is_over => None,
+            Self::Running(running) => {
+                let batch = running.batch().map_err(DatasetError::new).transpose();
+                running.is_over = !matches!(batch, Some(Ok(_)));
+                batch
+            }
+            Self::Refused(_, n_samples) => {
+                let over = Self::Over { n_samples: *n_samples };
+                let Self::Refused(error, _) = std::mem::replace(self, over) else { return None };
+                Some(Err(DatasetError::new(error)))
+            }
+            Self::Over { .. } => None,
+        }
     }
 }
 
 impl<I: Send + 'static, O: 'static> DataLoaderIterator<O> for Batched<'_, I, O> {
     /// Counts the samples that are handed out.
     fn progress(&self) -> Progress {
-        let (done, all) = self.running.as_ref().map_or((0, 0), |it| (it.n_handed_out, it.batches.n_samples()));
+        let (done, all) = match self {
+            Self::Running(it) => (it.n_handed_out, it.batches.n_samples()),
+            Self::Refused(_, n_samples) | Self::Over { n_samples } => (0, *n_samples),
+        };
         Progress::new(done, all, Some("items".to_owned()))
     }
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with a program's own data.
 
+use std::sync::Arc;
+
 use burn::data::dataset::DatasetError;
 use plimsoll_sampler::SamplerError;
 
@@ -33,6 +35,16 @@ pub enum BatchesError {
     DropsAll {
         /// Samples of an epoch.
         n_samples: usize,
+    },
+    /// A part of the samples that makes no batches, such as one that lacks a task whose share is wanted.
+    #[error("slice a loader from sample {start} to {end}: {error}")]
+    Slice {
+        /// The first of them, counted among those that take part and are sliced.
+        start: usize,
+        /// The one after the last.
+        end: usize,
+        /// What is wrong with them.
+        error: Arc<Self>,
     },
     /// A column of costs that is not the dataset's.
     #[error("make batches: there are {n_costs} costs for {n_samples} samples")]
