@@ -1,7 +1,7 @@
 //! How fast are the hot paths?
 //!
 //! One benchmark per path that runs in every training step, or for every sample: `prediction`, `policy`, `guard`,
-//! `draw`, `collate`, `fleet`, `monitor` and `allocator`, under `benches/`; `crops`, of super-resolution, takes `--features proof`.
+//! `draw`, `plan`, `collate`, `fleet`, `monitor` and `allocator`, under `benches/`; `crops`, of super-resolution, takes `--features proof`.
 //! This library holds what they share: the measuring times, and inputs that look like those of a run.
 //!
 //! Six modules measure more than a path:

@@ -9,7 +9,8 @@
 //!   by what they take of caches and memory.
 //!   The planner is at hand already: reading the lengths once, which takes 1 ns a sample, is not part of an epoch.
 //! * `ratio_to_reference`: that over the time of [`shuffle_sort_fill`], which does the same work in the plain way, on
-//!   the same lengths and window, its epochs between those of the planner.
+//!   the same lengths and window, its epochs between those of the planner; `reference_waste` and `reference_mates_kept` are
+//!   what that comes to.
 //! * `waste`: 1 − Σ length / Σ (batch size × longest), on the axis where it is larger; the lattice's own share beside it.
 //!   Batches of one cell are long, so that with edges most of the padding is in `waste`; all of it is
 //!   1 − (1 − `waste`) (1 − `lattice_waste`).
@@ -25,32 +26,45 @@
 //! * [`Packed`]: how full packed rows are and how well they mix, and how long planning and resuming take.
 //! * [`Changes`]: an epoch in which the rule changes 400 times, and what a position then takes.
 //!
+//! * [`Mixture`]: how far steps of five sources are from their shares.
+//! * [`Compared`]: the length-bucketed and the packing rules that other tools publish, on the same lengths and budget; their
+//!   epochs and ours are planned in turn.
+//! * [`Target`]: the figures that are asked of the sampler, and whether they are met.
+//!
 //! # Not measured
 //!
-//! Other tools: the reference is ours, and the figures of others are from their own runs.
+//! The tools themselves: their rules are written anew in `peers`, so that padding, batches and mates are those of the rule, and
+//! the time is that of this code. In the tools, most of which are Python, it takes longer.
 
 mod audit;
 mod case;
 mod changes;
+mod compared;
 mod cpu;
 mod generated;
+mod mixture;
 mod packed;
+mod peers;
 mod recorded;
 mod reference;
 mod resume;
 mod row;
 mod set;
 mod suite;
+mod targets;
 
 pub use self::audit::Audit;
 pub use self::case::Case;
 pub use self::changes::Changes;
+pub use self::compared::{Compared, compared_head};
 pub use self::cpu::{CLOCK, cpu_time, process_time};
 pub use self::generated::{Tasked, chats, documents, images_and_tokens, speech};
+pub use self::mixture::Mixture;
 pub use self::packed::Packed;
 pub use self::recorded::{Recorded, read_lengths};
 pub use self::reference::{Filled, shuffle_sort_fill};
 pub use self::resume::Resume;
-pub use self::row::{Mixing, Padding, Row, Time, table_head};
+pub use self::row::{Mixing, Padding, Reference, Row, Time, table_head};
 pub use self::set::{Set, Setting};
 pub use self::suite::{Report, Sizes, measure};
+pub use self::targets::Target;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use plimsoll_bench::arguments;
-use plimsoll_bench::sampler::{CLOCK, Report, Sizes, measure, read_lengths, table_head};
+use plimsoll_bench::sampler::{CLOCK, Report, Sizes, compared_head, measure, read_lengths, table_head};
 use plimsoll_files::write_whole;
 use plimsoll_probe::TrackingAllocator;
 
@@ -36,6 +36,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     writeln!(stdout, "{}", report.resume)?;
     for changes in &report.changes {
         writeln!(stdout, "{changes}")?;
+    }
+    for mixture in &report.mixtures {
+        writeln!(stdout, "{mixture}")?;
+    }
+    writeln!(stdout, "\n{}", compared_head())?;
+    for peer in &report.peers {
+        writeln!(stdout, "{peer}")?;
+    }
+    writeln!(stdout)?;
+    for target in &report.targets {
+        writeln!(stdout, "{target}")?;
     }
     Ok(())
 }

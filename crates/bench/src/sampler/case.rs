@@ -6,10 +6,10 @@ use std::time::Duration;
 use plimsoll_probe::HeapCounters;
 use plimsoll_sampler::{BatchPlanner, Batches, PaddedBudget, PlanConfig, PlanReport, SamplerError, task_entropy_ratio};
 
-use super::audit::{Audit, mates_kept_over_pairs};
+use super::audit::{Audit, Kept};
 use super::cpu::timed;
 use super::reference::shuffle_sort_fill;
-use super::row::{Mixing, Padding, Row, Time};
+use super::row::{Mixing, Padding, Reference, Row, Time};
 use super::set::{Set, Setting};
 
 /// A set of samples, planned in one way.
@@ -49,6 +49,7 @@ impl<const AXES: usize> Case<'_, AXES> {
             window,
             budget: budget.to_vec(),
             time: self.time(&planner, window),
+            reference: self.reference(window),
             padding: self.padding(&report, &here),
             mixing: self.mixing(&report, &here, &next),
             bytes_per_sample,
@@ -89,6 +90,19 @@ impl<const AXES: usize> Case<'_, AXES> {
         }
     }
 
+    /// What the plain way comes to, in epochs of the same window.
+    fn reference(&self, window: usize) -> Reference {
+        let Set { lengths, budget, .. } = self.set;
+        let plan = |epoch| shuffle_sort_fill(lengths, *budget, window, epoch);
+        let (here, next) = (plan(0), plan(1));
+        let audit = Audit::of(lengths, *budget, here.iter().map(|ids| (ids, [0; AXES])));
+        Reference {
+            reference_waste: audit.most_waste(),
+            reference_batches: audit.n_batches,
+            reference_mates_kept: Kept::new(here.iter(), next.iter()).by_batch,
+        }
+    }
+
     fn padding(&self, report: &PlanReport, batches: &Batches<AXES>) -> Padding {
         let audit = Audit::new(&self.set.lengths, self.set.budget, batches);
         Padding {
@@ -108,7 +122,7 @@ impl<const AXES: usize> Case<'_, AXES> {
         let entropy = |n_batches| tasks.and_then(|tasks| task_entropy_ratio(here, tasks, n_batches));
         Mixing {
             mates_kept: report.mates_kept.kept,
-            mates_kept_over_pairs: mates_kept_over_pairs(here, next),
+            mates_kept_over_pairs: Kept::new(here.iter().map(|it| it.ids), next.iter().map(|it| it.ids)).over_pairs,
             task_entropy_ratio: entropy(8),
             task_entropy_ratio_per_batch: entropy(1),
         }

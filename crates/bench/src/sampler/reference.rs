@@ -2,13 +2,32 @@
 
 use crate::finder::SplitMix64;
 
-/// Ids in the order of the batches, and where each batch begins, with the end of the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Batches of ids in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
     /// Sample ids.
     pub ids: Vec<u32>,
-    /// First 0, last the number of ids.
+    /// Where each batch ends.
     pub offsets: Vec<usize>,
+}
+
+impl Filled {
+    pub(super) fn of<'a>(batches: impl IntoIterator<Item = &'a [u32]>) -> Self {
+        let mut filled = Self::default();
+        batches.into_iter().for_each(|batch| filled.push(batch.iter().copied()));
+        filled
+    }
+
+    /// The ids of each batch.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> + Clone {
+        let start = |batch: usize| batch.checked_sub(1).map_or(0, |before| self.offsets[before]);
+        self.offsets.iter().enumerate().map(move |(batch, end)| &self.ids[start(batch)..*end])
+    }
+
+    fn push(&mut self, batch: impl Iterator<Item = u32>) {
+        self.ids.extend(batch);
+        self.offsets.push(self.ids.len());
+    }
 }
 
 /// Shuffles all ids (Fisher and Yates), sorts each window by length (the standard library's unstable sort), fills it
@@ -23,9 +42,8 @@ pub fn shuffle_sort_fill<const AXES: usize>(
 ) -> Filled {
     let mut random = SplitMix64::new(seed);
     let n_samples = lengths[0].len();
-    let mut ids: Vec<u32> = (0..).take(n_samples).collect();
-    shuffle(&mut ids, &mut random);
-    let mut filled = Filled { ids: Vec::with_capacity(n_samples), offsets: vec![0] };
+    let ids = shuffled(n_samples, &mut random);
+    let mut filled = Filled { ids: Vec::with_capacity(n_samples), offsets: Vec::new() };
     let mut samples = Vec::new();
     for window in ids.chunks(window.max(1)) {
         samples.clear();
@@ -34,8 +52,7 @@ pub fn shuffle_sort_fill<const AXES: usize>(
         let mut batches = batches(&samples, budget);
         shuffle(&mut batches, &mut random);
         for batch in batches {
-            filled.ids.extend(batch.iter().rev().map(|(_, id)| id));
-            filled.offsets.push(filled.ids.len());
+            filled.push(batch.iter().rev().map(|(_, id)| *id));
         }
     }
     filled
@@ -65,7 +82,15 @@ fn batches<const AXES: usize>(samples: &[([u32; AXES], u32)], budget: [u64; AXES
     batches
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+/// So many ids in random order.
+pub(super) fn shuffled(n: usize, random: &mut SplitMix64) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..).take(n).collect();
+    shuffle(&mut ids, random);
+    ids
+}
+
+/// Puts items in random order (Fisher and Yates).
+pub(super) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         let draw = ((random.next_u64() >> 32) * (last as u64 + 1)) >> 32;
         items.swap(last, usize::try_from(draw).unwrap_or(last));
@@ -81,8 +106,7 @@ mod tests {
         let lengths = [super::super::chats(5_000)];
         let filled = shuffle_sort_fill(&lengths, [8_192], 700, 3);
         let longest = |ids: &[u32]| ids.iter().map(|id| u64::from(lengths[0][*id as usize])).max();
-        for pair in filled.offsets.windows(2) {
-            let ids = &filled.ids[pair[0]..pair[1]];
+        for ids in filled.iter() {
             assert!(longest(ids).is_some_and(|it| it * ids.len() as u64 <= 8_192));
         }
         let mut ids = filled.ids;
@@ -94,7 +118,7 @@ mod tests {
     fn one_window_needs_the_fewest_batches() {
         // 5 and 4 fit together under 10, 3 with 2 and 1; no plan has one batch.
         let filled = shuffle_sort_fill(&[vec![1, 2, 3, 4, 5]], [10], 5, 1);
-        let mut sizes: Vec<_> = filled.offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mut sizes: Vec<_> = filled.iter().map(<[u32]>::len).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [2, 3]);
     }

@@ -20,6 +20,9 @@ pub struct Row {
     /// How long it took.
     #[serde(flatten)]
     pub time: Time,
+    /// What the plain way comes to.
+    #[serde(flatten)]
+    pub reference: Reference,
     /// How many batches there are, and how full.
     #[serde(flatten)]
     pub padding: Padding,
@@ -41,6 +44,17 @@ pub struct Time {
     pub reference_ns_per_sample: f64,
     /// `ns_per_sample` over `reference_ns_per_sample`.
     pub ratio_to_reference: f64,
+}
+
+/// What came of the plain way: shuffle, sort, fill.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reference {
+    /// The share of padding, on the axis that has most.
+    pub reference_waste: f64,
+    /// Number of batches.
+    pub reference_batches: u64,
+    /// The share of a batch's pairs that share a batch in the next epoch, each batch counted alike.
+    pub reference_mates_kept: f64,
 }
 
 /// How many batches there are, and how full.
@@ -81,11 +95,21 @@ pub struct Mixing {
 /// the number of batches above the budget.
 pub fn table_head() -> String {
     let upper = format!(
-        "{:<24} {:>9} {:<12} {:^13} {:>7} {:^23} {:^21} {:^17} {:^13} {:>6}",
-        "data", "n", "setting", "ns a sample", "ratio", "waste", "batches", "mates kept", "task entropy", "bytes"
+        "{:<24} {:>9} {:<12} {:^13} {:>7} {:^23} {:^21} {:^17} {:^13} {:>6} {:^17}",
+        "data",
+        "n",
+        "setting",
+        "ns a sample",
+        "ratio",
+        "waste",
+        "batches",
+        "mates kept",
+        "task entropy",
+        "bytes",
+        "reference"
     );
     let lower = format!(
-        "{:<47} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>4} {:>8} {:>8} {:>6} {:>6} {:>6}",
+        "{:<47} {:>6} {:>6} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7} {:>4} {:>8} {:>8} {:>6} {:>6} {:>6} {:>8} {:>8}",
         "",
         "median",
         "least",
@@ -100,21 +124,29 @@ pub fn table_head() -> String {
         "by pair",
         "by 8",
         "by 1",
-        "each"
+        "each",
+        "waste",
+        "mates"
     );
     format!("{upper}\n{lower}")
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { data, n, setting, time, padding, mixing, bytes_per_sample, .. } = self;
-        write!(f, "{data:<24.24} {n:>9} {setting:<12} {time} {padding} {mixing} {bytes_per_sample:>6.1}")
+        let Self { data, n, setting, time, reference, padding, mixing, bytes_per_sample, .. } = self;
+        write!(f, "{data:<24.24} {n:>9} {setting:<12} {time} {padding} {mixing} {bytes_per_sample:>6.1} {reference}")
     }
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>6.1} {:>6.1} {:>7.2}", self.ns_per_sample, self.ns_per_sample_least, self.ratio_to_reference)
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>8} {:>8}", percent(self.reference_waste), percent(self.reference_mates_kept))
     }
 }
 

@@ -1,17 +1,20 @@
 //! All cases.
 
-use plimsoll_sampler::SamplerError;
+use plimsoll_sampler::{Fraction, SamplerError, TaskMix};
 use serde::Serialize;
 
 use super::case::Case;
 use super::changes::Changes;
+use super::compared::Compared;
 use super::cpu::CLOCK;
 use super::generated::{chats, documents, images_and_tokens, speech};
+use super::mixture::Mixture;
 use super::packed::Packed;
 use super::recorded::Recorded;
 use super::resume::Resume;
 use super::row::Row;
 use super::set::{Set, Setting};
+use super::targets::{Target, targets};
 use crate::finder::SplitMix64;
 
 /// Frames of 10 ms, some 40 utterances: the budget under which other samplers were measured.
@@ -45,6 +48,9 @@ const N_RESUMES: usize = 201;
 /// Far more than a policy makes in an epoch.
 const N_CHANGES: usize = 400;
 
+/// Epochs of each rule that are timed, where a planned one is timed in `Sizes::timed` samples.
+const MOST_COMPARED: usize = 5;
+
 /// How many samples are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
@@ -77,6 +83,12 @@ pub struct Report {
     pub resume: Resume,
     /// Following another rule in the middle of an epoch.
     pub changes: Vec<Changes>,
+    /// Steps of several sources with shares, with the default weight of diversity and with all of it.
+    pub mixtures: Vec<Mixture>,
+    /// The rules of other tools on the same lengths, each set's after ours.
+    pub peers: Vec<Compared>,
+    /// What is asked, and whether it is met.
+    pub targets: Vec<Target>,
 }
 
 /// Measures every case, and shows each row when it is there.
@@ -102,10 +114,49 @@ pub fn measure(sizes: Sizes, recorded: &[Recorded], show: &mut dyn FnMut(&Row)) 
     suite.run(&tasked(sizes.middle), &[WINDOW, Setting::Default])?;
     let packed = packed(sizes, recorded)?;
     let resume = Resume::measure(&one_axis("chats", chats(sizes.large), CHAT_BUDGET), WINDOW, N_RESUMES)?;
-    let set = one_axis("chats", chats(sizes.middle), CHAT_BUDGET);
-    let changes = [Setting::Default, EDGES].map(|setting| Changes::measure(&set, setting, N_CHANGES));
-    let changes = changes.into_iter().collect::<Result<_, _>>()?;
-    Ok(Report { clock: CLOCK, rows: suite.rows, packed, resume, changes })
+    let mut report = Report {
+        clock: CLOCK,
+        rows: suite.rows,
+        packed,
+        resume,
+        changes: changes(sizes)?,
+        mixtures: mixtures(sizes)?,
+        peers: peers(sizes, recorded)?,
+        targets: Vec::new(),
+    };
+    report.targets = targets(&report, sizes.middle);
+    Ok(report)
+}
+
+fn changes(sizes: Sizes) -> Result<Vec<Changes>, SamplerError> {
+    let of = |n, setting| Changes::measure(&one_axis("chats", chats(n), CHAT_BUDGET), setting, N_CHANGES);
+    let cases = [(sizes.middle, Setting::Default), (sizes.middle, EDGES), (sizes.large, Setting::Default)];
+    cases.into_iter().map(|(n, setting)| of(n, setting)).collect()
+}
+
+fn mixtures(sizes: Sizes) -> Result<Vec<Mixture>, SamplerError> {
+    let weights = [TaskMix::default().diversity_weight, Fraction::ONE];
+    weights.into_iter().map(|weight| Mixture::measure(sizes.small, CHAT_BUDGET, weight)).collect()
+}
+
+/// The rules of other tools on small sets, where mixing is hardest, and on recorded lengths.
+fn peers(sizes: Sizes, recorded: &[Recorded]) -> Result<Vec<Compared>, SamplerError> {
+    let n_repeats = |n: usize| (sizes.timed / n.max(1)).clamp(1, MOST_COMPARED);
+    let n = sizes.small;
+    let mut all = Vec::new();
+    let sets = [one_axis("speech", speech(n), SPEECH_BUDGET), one_axis("chats", chats(n), CHAT_BUDGET)];
+    for set in sets.into_iter().chain(recorded.iter().map(as_recorded)) {
+        all.extend(Compared::padded(&set, n_repeats(set.lengths[0].len()))?);
+    }
+    all.extend(Compared::cells(&tasked(n), n_repeats(n))?);
+    let rows =
+        [("speech", speech(n), SPEECH_ROW), ("chats", chats(n), TEXT_ROW), ("documents", documents(n), TEXT_ROW)];
+    let rows = rows.into_iter().map(|(name, lengths, row_len)| (name.to_owned(), lengths, row_len));
+    let of_recorded = |it: &Recorded| (it.name.clone(), it.lengths.clone(), row_of(&it.lengths));
+    for (name, lengths, row_len) in rows.chain(recorded.iter().map(of_recorded)) {
+        all.extend(Compared::packed(&format!("{name}, packed"), &lengths, row_len, n_repeats(lengths.len()))?);
+    }
+    Ok(all)
 }
 
 fn packed(sizes: Sizes, recorded: &[Recorded]) -> Result<Vec<Packed>, SamplerError> {
@@ -119,11 +170,14 @@ fn packed(sizes: Sizes, recorded: &[Recorded]) -> Result<Vec<Packed>, SamplerErr
         }
     }
     for Recorded { name, lengths } in recorded {
-        let longest = lengths.iter().copied().max().unwrap_or(1);
-        let row_len = ROW_OF_LONGEST * longest;
-        all.push(Packed::measure(name, lengths.clone(), row_len, repeats(lengths.len()))?);
+        all.push(Packed::measure(name, lengths.clone(), row_of(lengths), repeats(lengths.len()))?);
     }
     Ok(all)
+}
+
+/// The length of a row for recorded samples.
+fn row_of(lengths: &[u32]) -> u32 {
+    ROW_OF_LONGEST * lengths.iter().copied().max().unwrap_or(1)
 }
 
 struct Suite<'a> {
@@ -195,8 +249,17 @@ mod tests {
         for it in &report.packed {
             assert!(it.over_budget == 0 && it.not_once == 0 && it.waste < 0.05 && it.position_bytes <= 4096, "{it}");
         }
+        assert_eq!(report.changes.len(), 3);
         for it in &report.changes {
             assert!(it.not_once == 0 && it.n_changes > 0 && it.position_bytes <= 4096, "{it}");
         }
+        // Ours and six rules on three sets, ours and one on two axes, ours and three for rows on four sets.
+        assert_eq!(report.peers.len(), 3 * 7 + 2 + 4 * 4);
+        assert!(report.peers.iter().all(|it| it.not_once == 0 && it.rule_ns > 0.0));
+        // Time of six sets, rows of ten that are filled and mix, four of two axes, two mixtures, six positions.
+        assert_eq!(report.targets.len(), 6 + 2 * 10 + 4 + 2 + 6, "{:?}", report.targets);
+        let exact = ["batches over the budget", "position"];
+        let exact = |target: &&Target| exact.iter().any(|it| target.figure.contains(it));
+        assert!(report.targets.iter().filter(exact).all(|it| it.passes), "{:?}", report.targets);
     }
 }
