@@ -83,6 +83,16 @@ fn tasks_come_in_the_shares_that_are_wanted() {
 }
 
 #[test]
+fn a_slice_without_one_of_the_tasks_has_those_of_the_others() {
+    let halves = TaskMix { shares: Some(vec![0.5, 0.5]), ..TaskMix::default() };
+    let batches = of_texts(60).tasks(|text| u16::from(50 <= text.at)).task_mix(halves).effective_batch(10);
+    let slice = batches.build().unwrap().loader(4, &Device::flex()).slice(20, 30);
+    let mut texts: Vec<_> = slice.iter().flat_map(|it| it.unwrap().texts).collect();
+    texts.sort_unstable();
+    assert_eq!(texts, (20..30).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_does_not_take_part_is_counted_and_indices_are_those_of_the_dataset() {
     let words = |at: usize| [0, 3, 9, 40, 7][at % 5];
     let texts = || Texts((0..100).map(words).collect());

@@ -6,7 +6,7 @@ use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::{Dataset, DatasetError};
 use burn::tensor::Device;
-use plimsoll::{BatchesBuilder, TaskMix, batches};
+use plimsoll::{BatchesBuilder, batches};
 
 use super::{Pad, Padded, Text, Texts, of_texts};
 
@@ -30,13 +30,12 @@ fn what_makes_no_batches_is_refused_by_name() {
 
 #[test]
 fn a_slice_that_makes_no_batches_says_why_instead_of_its_first_batch() {
-    let halves = TaskMix { shares: Some(vec![0.5, 0.5]), ..TaskMix::default() };
-    let tasks = of_texts(60).tasks(|text| u16::from(50 <= text.at)).task_mix(halves).effective_batch(10);
+    let weighted = of_texts(60).weights((0..60).map(|at| f64::from(u8::from(30 <= at))).collect()).effective_batch(10);
     let small = of_texts(60).effective_batch(20).drop_last();
-    let share = "plan batches: there are 2 task shares for 1 tasks";
+    let weights = "index the samples: the weights sum to 0, the sum must be a number above 0";
     let left_out = "make batches: 10 samples make no whole step, and `drop_last` leaves out what is none; a smaller \
                     `effective_batch` or `effective_cost` would do";
-    for (builder, why) in [(tasks, share), (small, left_out)] {
+    for (builder, why) in [(weighted, weights), (small, left_out)] {
         let loader = builder.build().unwrap().loader(4, &Device::flex());
         let slice = loader.slice(20, 30);
         let mut iter = slice.iter();

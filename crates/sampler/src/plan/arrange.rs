@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::blur::Blur;
 use super::entry::{Entry, sort};
 use super::knots::{KEPT_WITHOUT, Knots};
-use super::line::Line;
+use super::line::{Line, n_alike};
 use super::narrow::narrow;
 use crate::CapacityRule;
 use crate::hash::Rng;
@@ -48,9 +48,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
     ///
     /// On the last axis, neighbours are mixed if need be; returns the greatest share of a batch's pairs that meet again
     /// when their samples are in one window again.
-    pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>, rng: &mut Rng) -> f64 {
+    pub(super) fn arrange(&self, entries: &mut [Entry<AXES>], spare: &mut [Entry<AXES>], rng: &mut Rng) -> f64 {
         let mut steps = Vec::new();
-        self.sort_on(self.axes, entries, scratch, &mut steps);
+        self.sort_on(self.axes, (entries, spare), false, &mut steps);
         let sizes = steps.iter().filter_map(|step| if let Step::Band(size) = step { Some(*size) } else { None });
         let finest = self.axes.last().copied().unwrap_or(0);
         let (mut blur, reachable) = if self.most_kept < KEPT_WITHOUT {
@@ -64,7 +64,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
                 Step::Band(size) => {
                     end += size;
                     if let Some(blur) = &mut blur {
-                        blur.mix(&mut entries[end - size..end], scratch, rng);
+                        blur.mix(&mut entries[end - size..end], rng);
                     }
                 }
                 Step::Turn(size) => entries[end - size..end].reverse(),
@@ -73,44 +73,47 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
         reachable
     }
 
-    /// Sorts by the edge that a length is padded to, or by the length where there are no edges.
-    fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], scratch: &mut Vec<Entry<AXES>>) {
+    /// Sorts by the edge that a length is padded to, or by the length where there are no edges; says whether the entries are in
+    /// the spare room then.
+    fn sort(&self, axis: usize, entries: &mut [Entry<AXES>], spare: &mut [Entry<AXES>]) -> bool {
         if entries.is_sorted_by_key(|entry| entry.lengths[axis]) {
-            return;
+            return false;
         }
         let n_edges = self.lattice.n_edges(axis);
         if n_edges > 0 {
-            return sort(entries, scratch, narrow(n_edges), |entry| {
-                narrow(self.lattice.rank(axis, entry.lengths[axis]))
-            });
+            return sort(entries, spare, narrow(n_edges), |entry| narrow(self.lattice.rank(axis, entry.lengths[axis])));
         }
         let longest = entries.iter().map(|entry| entry.lengths[axis]).max().unwrap_or(0);
-        sort(entries, scratch, longest, |entry| entry.lengths[axis]);
+        sort(entries, spare, longest, |entry| entry.lengths[axis])
     }
 
-    /// Sorts the entries into bands, and says what is still to be done.
+    /// Sorts entries into bands, in their own room or in the spare one, and says what is still to be done.
     fn sort_on(
         &self,
         axes: &[usize],
-        entries: &mut [Entry<AXES>],
-        scratch: &mut Vec<Entry<AXES>>,
+        (entries, spare): (&mut [Entry<AXES>], &mut [Entry<AXES>]),
+        into_spare: bool,
         steps: &mut Vec<Step>,
     ) {
         let [first, finer @ ..] = axes else { return };
-        self.sort(*first, entries, scratch);
+        let is_in_spare = self.sort(*first, entries, spare);
+        let (mut from, mut to) = if is_in_spare { (spare, entries) } else { (entries, spare) };
+        let moves = is_in_spare != into_spare;
         if finer.is_empty() {
-            steps.push(Step::Band(entries.len()));
+            if moves {
+                to.copy_from_slice(from);
+            }
+            steps.push(Step::Band(from.len()));
             return;
         }
-        let groups = groups(entries, |entry| self.lattice.padded(*first, entry.lengths[*first]));
-        let mut left = entries;
+        let groups = groups(from, |entry| self.lattice.padded(*first, entry.lengths[*first]));
         for (index, size) in bands(&groups, finer.len(), self.per_batch).into_iter().enumerate() {
-            let (band, after) = left.split_at_mut(size);
-            self.sort_on(finer, band, scratch, steps);
+            let ((band, after), (room, more)) = (from.split_at_mut(size), to.split_at_mut(size));
+            self.sort_on(finer, (band, room), moves, steps);
             if index % 2 == 1 {
                 steps.push(Step::Turn(size));
             }
-            left = after;
+            (from, to) = (after, more);
         }
     }
 }
@@ -153,8 +156,11 @@ fn groups<const AXES: usize>(entries: &[Entry<AXES>], padded: impl Fn(&Entry<AXE
     let least = entries.len() / N_GROUPS;
     let mut groups: Vec<Group> = Vec::new();
     let mut start = 0;
-    for run in entries.chunk_by(|a, b| padded(a) == padded(b)) {
-        let length = f64::from(padded(&run[0]));
+    let mut left = entries;
+    while let Some(first) = left.first().map(&padded) {
+        let (run, after) = left.split_at(n_alike(left, |entry| padded(entry) == first));
+        left = after;
+        let length = f64::from(first);
         let sum = length * run.len() as f64;
         match groups.last_mut() {
             Some(group) if group.end - start < least => {
@@ -182,7 +188,8 @@ mod tests {
         let fit = Fit::new(PaddedBudget([100, 1000]), &PlanConfig { lattice, ..PlanConfig::default() });
         let line =
             Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0, window_share: 1.0 };
-        line.arrange(&mut entries, &mut Vec::new(), &mut Rng::new(Use::Batches, 0, 0, 0));
+        let mut spare = entries.clone();
+        line.arrange(&mut entries, &mut spare, &mut Rng::new(Use::Batches, 0, 0, 0));
         entries.into_iter().map(|entry| entry.lengths).collect()
     }
 

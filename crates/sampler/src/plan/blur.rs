@@ -28,33 +28,30 @@ const fn most_pool(n_axes: usize) -> f64 {
 ///
 /// An entry waits for an exponentially distributed time, and so lies in a batch whose longest sample is little above it
 /// more often than in one far above it; for the same mixing, that pads a quarter less than smaller windows do.
-pub(super) struct Blur {
+pub(super) struct Blur<const AXES: usize> {
     /// The samples that the pool may hold at each knot, of all bands one after the other.
     sizes: std::vec::IntoIter<usize>,
     knots: Knots,
+    pool: Vec<Entry<AXES>>,
 }
 
-impl Blur {
+impl<const AXES: usize> Blur<AXES> {
     /// Mixes as much as it takes, or as is worth it, and says which share of a batch's pairs meet again at most when their
     /// samples are in one window again; `None` when cells mix enough.
-    pub(super) fn new<R, const AXES: usize>(knots: Knots, line: &Line<'_, R, AXES>) -> (Option<Self>, f64) {
+    pub(super) fn new<R>(knots: Knots, line: &Line<'_, R, AXES>) -> (Option<Self>, f64) {
         let pools = knots.pools(line.most_kept, most_pool(AXES));
         let reachable = knots.reachable(pools.as_deref(), line.window_share);
-        (pools.map(|sizes| Self { sizes: sizes.into_iter(), knots }), reachable)
+        (pools.map(|sizes| Self { sizes: sizes.into_iter(), knots, pool: Vec::new() }), reachable)
     }
 
     /// Mixes the next band.
-    pub(super) fn mix<const AXES: usize>(
-        &mut self,
-        entries: &mut [Entry<AXES>],
-        pool: &mut Vec<Entry<AXES>>,
-        rng: &mut Rng,
-    ) {
-        let stride = self.knots.stride(entries.len());
+    pub(super) fn mix(&mut self, entries: &mut [Entry<AXES>], rng: &mut Rng) {
+        let Self { sizes, knots, pool } = self;
+        let stride = knots.stride(entries.len());
         pool.clear();
         let mut n_out = 0;
         for start in (0..entries.len()).step_by(stride) {
-            let most = self.sizes.next().unwrap_or(0);
+            let most = sizes.next().unwrap_or(0);
             for index in start..entries.len().min(start + stride) {
                 pool.push(entries[index]);
                 // Where the pool shrinks, two leave for each that enters.

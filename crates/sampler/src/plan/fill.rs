@@ -48,6 +48,8 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
         }
     }
 
+    /// Rare where samples come longest first, and kept out of the way of the others.
+    #[inline(never)]
     fn grow(&mut self, entry: &Entry<AXES>) -> bool {
         let mut longest = self.longest;
         for (longest, length) in longest.iter_mut().zip(entry.lengths) {
@@ -62,6 +64,7 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
     }
 
     /// Ends the batch, if it has a sample; the next one begins with what is beyond a multiple.
+    #[inline(never)]
     pub(super) fn close(&mut self) {
         let n_beyond = self.len() % self.fit.multiple_of as usize;
         if n_beyond == 0 || n_beyond == self.len() {

@@ -20,7 +20,14 @@ pub(super) struct Kinds<const AXES: usize> {
     /// What a kind says, by kind, and the kind of each sample, by id: one look for all axes and the task.
     /// Both are empty on one axis without tasks, where the length is as good.
     says: Arc<[Kind<AXES>]>,
-    of: Arc<[u32]>,
+    of: Of,
+}
+
+/// The kind of each sample, by id: one is looked for anywhere among all samples, which takes the longer the larger the table.
+#[derive(Clone, Debug, PartialEq)]
+enum Of {
+    Few(Arc<[u16]>),
+    Many(Arc<[u32]>),
 }
 
 /// What is known of a sample by its kind.
@@ -82,11 +89,15 @@ impl<const AXES: usize> Kinds<AXES> {
         if n > MOST_KINDS || !(has_cells || window > WINDOW) {
             return None;
         }
-        let mut kinds = Self { axes, n_tasks: index.n_tasks(), says: Arc::default(), of: Arc::default() };
+        let mut kinds = Self { axes, n_tasks: index.n_tasks(), says: Arc::default(), of: Of::Many(Arc::default()) };
         if !kinds.are_in_order() {
             let task = |id: u32| index.tasks().map_or(0, |tasks| usize::from(tasks[id as usize]));
             let n_samples = narrow(index.n_samples());
-            kinds.of = (0..n_samples).map(|id| kinds.kind(index.lengths(id), task(id))).collect();
+            let all = (0..n_samples).map(|id| kinds.kind(index.lengths(id), task(id)));
+            kinds.of = match u16::try_from(n - 1) {
+                Ok(_) => Of::Few(all.map(|kind| u16::try_from(kind).unwrap_or(u16::MAX)).collect()),
+                Err(_) => Of::Many(all.collect()),
+            };
             kinds.says = (0..narrow(n)).map(|kind| kinds.decode(kind)).collect();
         }
         Some(kinds)
@@ -105,7 +116,11 @@ impl<const AXES: usize> Kinds<AXES> {
     /// The kind of a sample.
     #[inline]
     pub(super) fn of(&self, index: &SampleIndex<AXES>, id: u32) -> u32 {
-        if self.are_in_order() { self.kind(index.lengths(id), 0) } else { self.of[id as usize] }
+        match &self.of {
+            _ if self.are_in_order() => self.kind(index.lengths(id), 0),
+            Of::Few(of) => of[id as usize].into(),
+            Of::Many(of) => of[id as usize],
+        }
     }
 
     #[inline]

@@ -34,14 +34,18 @@ impl<R, const AXES: usize> Line<'_, R, AXES> {
         };
         let this = cell(&entries[index]);
         let is_here = |entry: &Entry<AXES>| cell(entry) == this;
-        let after = &entries[index..];
-        let most = doubled(after.len(), |n| is_here(&after[n]));
-        let end = index + after[..most].partition_point(is_here);
+        let end = index + n_alike(&entries[index..], is_here);
         let before = &entries[..index];
         let most = doubled(index, |n| is_here(&before[index - 1 - n]));
         let start = index - most + before[index - most..].partition_point(|entry| !is_here(entry));
         start..end
     }
+}
+
+/// How many entries from the first on are alike, where all that are lie at the beginning.
+pub(super) fn n_alike<T>(entries: &[T], is_alike: impl Fn(&T) -> bool) -> usize {
+    let most = doubled(entries.len(), |n| is_alike(&entries[n]));
+    entries[..most].partition_point(is_alike)
 }
 
 /// The least power of two that leads out of what is here, or the number of all: most cells are small.

@@ -130,7 +130,8 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
             }
             let misfit: f64 = head.padded.into_iter().zip(lengths).map(|(a, b)| misfit(a, b)).sum();
             let priority = self.weight * lack(head) - (1.0 - self.weight) * misfit / POINT;
-            if (priority, task) > (most, best) {
+            // Of equals the last one.
+            if priority > most || (priority >= most && task > best) {
                 (most, best) = (priority, task);
             }
         }
@@ -143,6 +144,7 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     }
 }
 
+/// By which part of the longer one two lengths differ, without a branch that nobody could foresee.
 fn misfit(a: u32, b: u32) -> f64 {
-    if a == b { 0.0 } else { f64::from(a.abs_diff(b)) / f64::from(a.max(b)) }
+    f64::from(a.abs_diff(b)) / f64::from(a.max(b).max(1))
 }

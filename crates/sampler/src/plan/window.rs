@@ -2,7 +2,7 @@
 
 use super::batches::{Batches, Span};
 use super::config::{Objective, PlanConfig};
-use super::entry::Entry;
+use super::entry::{Entry, Spare};
 use super::fill::longest_first;
 use super::fit::Fit;
 use super::least_time::least_time;
@@ -23,12 +23,12 @@ pub(super) struct Window<const AXES: usize> {
     pub(super) batches: Batches<AXES>,
     /// The greatest share of a batch's pairs that share a batch in another epoch, of those that share a window.
     pub(super) reachable: f64,
-    scratch: Vec<Entry<AXES>>,
+    spare: Spare<AXES>,
 }
 
 impl<const AXES: usize> Default for Window<AXES> {
     fn default() -> Self {
-        Self { entries: Vec::new(), batches: Batches::default(), reachable: 0.0, scratch: Vec::new() }
+        Self { entries: Vec::new(), batches: Batches::default(), reachable: 0.0, spare: Spare::default() }
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Recipe<'a, R, const AXES: usize> {
 impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
     /// Divides the window's entries into batches in random order, of one task each where that is asked for.
     pub(super) fn plan(&self, window: &mut Window<AXES>, rng: &mut Rng) {
-        let Window { entries, batches, reachable, scratch } = window;
+        let Window { entries, batches, reachable, spare } = window;
         batches.clear();
         batches.ids.reserve_exact(entries.len());
         let mut kept = 0.0;
@@ -55,11 +55,11 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
             // Each task has neighbours and batches of its own.
             for mut of_task in tasks.entries(entries) {
                 let mut more = Batches::default();
-                kept += self.plan_line(&mut of_task, &mut more, scratch, rng) * more.len() as f64;
+                kept += self.plan_line(&mut of_task, &mut more, spare, rng) * more.len() as f64;
                 batches.append(&more);
             }
         } else {
-            kept = self.plan_line(entries, batches, scratch, rng) * batches.len() as f64;
+            kept = self.plan_line(entries, batches, spare, rng) * batches.len() as f64;
         }
         *reachable = kept / (batches.len() as f64).max(1.0);
         rng.shuffle(&mut batches.spans);
@@ -74,7 +74,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         &self,
         entries: &mut [Entry<AXES>],
         out: &mut Batches<AXES>,
-        scratch: &mut Vec<Entry<AXES>>,
+        spare: &mut Spare<AXES>,
         rng: &mut Rng,
     ) -> f64 {
         if entries.is_empty() {
@@ -84,7 +84,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         let per_batch = self.per_batch(entries);
         let Self { axes, fit, window_share, .. } = *self;
         let line = Line { axes, per_batch, fit, lattice, most_kept, window_share };
-        let reachable = line.arrange(entries, scratch, rng);
+        let reachable = line.arrange(entries, spare.of(entries.len()), rng);
         self.fill(entries, out);
         reachable
     }

@@ -18,7 +18,9 @@ pub(super) enum Batched<'a, I, O> {
     /// Says why there are no batches of so many samples.
     Refused(BatchesError, usize),
     /// There are none of so many samples.
-    Over { n_samples: usize },
+    Over {
+        n_samples: usize,
+    },
 }
 
 /// The batches that are left of an epoch.

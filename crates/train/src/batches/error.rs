@@ -36,7 +36,7 @@ pub enum BatchesError {
         /// Samples of an epoch.
         n_samples: usize,
     },
-    /// A part of the samples that makes no batches, such as one that lacks a task whose share is wanted.
+    /// A part of the samples that makes no batches, such as one of less than a whole step where that is left out.
     #[error("slice a loader from sample {start} to {end}: {error}")]
     Slice {
         /// The first of them, counted among those that take part and are sliced.

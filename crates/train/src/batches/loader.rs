@@ -17,7 +17,7 @@ use super::{Batches, BatchesError, Limits, Position};
 /// come in batches of much the same size, those that cost most first.
 /// Each iterator begins the next epoch, the first one epoch 0, unless [`Self::seek`] or [`Self::reset`] says otherwise.
 ///
-/// A slice that makes no batches, such as one that lacks a task whose share is wanted, says so instead of its first batch.
+/// A slice that makes no batches, such as one of less than a whole step where that is left out, says so instead of its first batch.
 pub struct BatchLoader<I, O> {
     part: Part<I, O>,
     limits: Arc<dyn Limits>,

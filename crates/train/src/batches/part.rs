@@ -59,7 +59,7 @@ impl<I: Send + 'static, O: 'static> Part<I, O> {
         match self {
             Self::All(placed) => placed.slice(range),
             Self::Nothing => Self::Nothing,
-            // What is missing of a slice is missing of a part of it.
+            // Fewer samples make no batches either.
             Self::Refused(refusal) => match clipped(&range, refusal.n_samples()) {
                 None => Self::Nothing,
                 Some(_) => Self::Refused(refusal.clone()),
