@@ -26,8 +26,11 @@ impl<I: Clone + Send + 'static, O: 'static> Source<O> for Batches<I, O> {
     }
 
     fn epoch(&self, epoch: usize) -> EpochSteps<'_, O, BatchesError> {
-        let step = |items| StepBatches::of_items(self, items);
-        Box::new(Self::epoch(self, epoch.saturating_sub(1)).map(move |it| it.map(step)))
+        let step = |items: StepItems<I>| {
+            items.check_one_axis()?;
+            Ok(StepBatches::of_items(self, items))
+        };
+        Box::new(Self::epoch(self, epoch.saturating_sub(1)).map(move |it| it.and_then(step)))
     }
 }
 

@@ -21,8 +21,8 @@ impl<M: Module> Step<M> {
     ///
     /// # Errors
     ///
-    /// As [`Self::run`], and [`Error::Batches`] when the batcher panics, or makes a batch that has lost samples; nothing has
-    /// happened then.
+    /// As [`Self::run`], and [`Error::Batches`] when the batcher panics, or makes a batch that has lost samples, or samples have
+    /// several axes; nothing has happened then.
     pub fn run_batches<I: Clone + Send + 'static, O: 'static>(
         &mut self,
         batches: &Batches<I, O>,
@@ -30,6 +30,7 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, O) -> Tensor<1>,
     ) -> Result<Done, Error> {
+        samples.check_one_axis()?;
         let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -51,6 +52,7 @@ impl<M: Module> Step<M> {
         rate: impl Into<ModuleLearningRate>,
         mean_loss: impl Fn(&M, O) -> Tensor<1> + Sync,
     ) -> Result<Done, Error> {
+        samples.check_one_axis()?;
         let (sized, making) = (sized(samples), Making::new(batches, self.steps.guarded().device()));
         let loss = |model: &M, part: Vec<Item<'_, I>>| mean_loss(model, making.batch(&part));
         let ran = catch_unwind(AssertUnwindSafe(|| {

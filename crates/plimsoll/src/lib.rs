@@ -87,7 +87,7 @@ pub use plimsoll_step::{SettingError, StepError, StepPart};
 pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
 };
-pub use plimsoll_types::{Attempt, Bytes, Prediction, StepShape};
+pub use plimsoll_types::{Attempt, Bytes, Extent, Prediction, StepShape};
 pub use scale::LossScale;
 pub use step::Step;
 

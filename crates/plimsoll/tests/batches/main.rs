@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod axes;
 mod epochs;
 mod loader;
 mod planned;

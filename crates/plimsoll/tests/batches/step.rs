@@ -52,6 +52,16 @@ fn a_batcher_that_panics_in_a_step_is_told_and_nothing_has_happened() {
     assert_ne!(loss_of_one(&step), before);
 }
 
+#[test]
+fn a_guarded_step_of_several_axes_is_refused() {
+    let batches = plimsoll::batches(texts(64), TextBatcher).lengths(|it| [it.words.len(), 2]).build().unwrap();
+    let device = Device::flex().autodiff();
+    let mut step = plimsoll::step(&device, Net::init(&device), AdamConfig::new().init()).build().unwrap();
+    let samples = batches.epoch(0).next().unwrap().unwrap();
+    let error = step.run_batches(&batches, &samples, 1e-3, Net::loss).unwrap_err().to_string();
+    assert!(error.starts_with("run a step: take a step of samples of 2 axes"), "{error}");
+}
+
 /// Takes the numbers of all samples together.
 struct Together;
 

@@ -7,6 +7,7 @@ use std::vec::IntoIter;
 use burn::data::dataloader::{DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
 use burn::tensor::Device;
+use plimsoll_types::Extent;
 
 use super::data::Start;
 use super::place::{Place, lock};
@@ -39,17 +40,28 @@ pub(super) struct Running<'a, I, O> {
 
 /// What a step has left, those that cost most first.
 struct Rest<I> {
-    items: IntoIter<(I, u32, usize)>,
+    items: IntoIter<Waiting<I>>,
     n_taken: usize,
     before: Position,
     after: Position,
 }
 
+/// A sample of a step that is not handed out.
+struct Waiting<I> {
+    item: I,
+    cost: u32,
+    extent: Extent,
+    /// In the dataset.
+    index: usize,
+}
+
 impl<I> Rest<I> {
     fn new(step: StepItems<I>, before: Position, skip: usize) -> Self {
-        let StepItems { items, costs, indices, position: after, .. } = step;
-        let mut items: Vec<_> = items.into_iter().zip(costs).zip(indices).map(|((a, b), c)| (a, b, c)).collect();
-        items.sort_by_key(|(_, cost, _)| Reverse(*cost));
+        let StepItems { items, costs, extents, indices, position: after, .. } = step;
+        let all = items.into_iter().zip(costs.into_iter().zip(extents).zip(indices));
+        let mut items: Vec<_> =
+            all.map(|(item, ((cost, extent), index))| Waiting { item, cost, extent, index }).collect();
+        items.sort_by_key(|it| Reverse(it.cost));
         let n_taken = skip.min(items.len());
         items.drain(..n_taken);
         Self { items: items.into_iter(), n_taken, before, after }
@@ -93,7 +105,7 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
         let Some(rest) = self.rest()? else { return Ok(None) };
         let n = most(rest, limits, batches.data.samples.plan.multiple_of as usize)?;
         let taken = rest.items.by_ref().take(n);
-        let (items, indices): (Vec<_>, Vec<_>) = taken.map(|(item, _, sample)| (item, sample)).unzip();
+        let (items, indices): (Vec<_>, Vec<_>) = taken.map(|it| (it.item, it.index)).unzip();
         let made = batches.batch(items, device);
         let batch = made.map_err(|error| BatchesError::Batch { indices, error: Box::new(error) })?;
         rest.n_taken += n;
@@ -107,9 +119,9 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
 /// Returns how many of the samples that are left make the next batch: a multiple, where so many fit.
 fn most<I>(rest: &Rest<I>, limits: &dyn Limits, multiple: usize) -> Result<usize, BatchesError> {
     let n_left = rest.items.len();
-    let Some((_, cost, sample)) = rest.items.as_slice().first() else { return Ok(n_left) };
-    match limits.most(*cost) {
-        0 => Err(BatchesError::NeverFits { sample: *sample, cost: *cost }),
+    let Some(Waiting { cost, index, .. }) = rest.items.as_slice().first() else { return Ok(n_left) };
+    match fitting(rest.items.as_slice(), limits) {
+        0 => Err(BatchesError::NeverFits { sample: *index, cost: *cost }),
         most => {
             let equal = n_left.div_ceil(n_left.div_ceil(most));
             let whole = equal.next_multiple_of(multiple);
@@ -117,6 +129,24 @@ fn most<I>(rest: &Rest<I>, limits: &dyn Limits, multiple: usize) -> Result<usize
             Ok(if fits == 0 { equal } else { fits.min(n_left) })
         }
     }
+}
+
+/// Returns how many of these fit together, from the first on; those that cost most come first.
+///
+/// On several axes, a batch is padded to the longest on each of them, which need not be lengths of one sample.
+fn fitting<I>(items: &[Waiting<I>], limits: &dyn Limits) -> usize {
+    let Some(first) = items.first() else { return 0 };
+    if first.extent.n_axes() == 1 {
+        return limits.most(first.cost);
+    }
+    let mut padded = first.extent;
+    let fits_with = |(n, it): (usize, &Waiting<I>)| {
+        padded = padded.joined(it.extent);
+        n < limits.most(u32::try_from(padded.positions()).unwrap_or(u32::MAX))
+    };
+    let n = items.iter().enumerate().map(fits_with).take_while(|fits| *fits).count();
+    // Where all do, more of them might.
+    if n == items.len() { usize::MAX } else { n }
 }
 
 impl<I: Send + 'static, O: 'static> Iterator for Batched<'_, I, O> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
 use plimsoll_sampler::{Admit, PlanConfig, TaskMix};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, MAX_AXES};
 
 use super::costs::{as_cost, check_column, guarded, read_all};
-use super::data::{Data, OfItem, Samples, StepOf};
+use super::data::{Data, OfItem, Samples};
 use super::error::BatchesError;
+use super::group::StepOf;
 use super::table::Table;
 use super::{Batches, Rows};
 
@@ -77,6 +78,7 @@ pub fn batches<I: Send + 'static, O: 'static>(
         weights: None,
         admit: None,
         step: StepOf { size: 32, is_cost: false, groups: 1 },
+        most: None,
         plan: PlanConfig::default(),
         workers: 1,
         read_ahead: READ_AHEAD,
@@ -119,6 +121,34 @@ pub fn batches<I: Send + 'static, O: 'static>(
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Pairs of a source and a target text, each side padded on its own, no batch to more than 2 048 words of sources or 1 024 of
+/// targets:
+///
+/// ```
+/// # use plimsoll_train as plimsoll;
+/// # use burn::data::dataloader::DataLoader;
+/// # use burn::data::dataloader::batcher::Batcher;
+/// # use burn::data::dataset::InMemDataset;
+/// # use burn::tensor::Device;
+/// # struct Pad;
+/// # impl Batcher<[Vec<i32>; 2], [usize; 2]> for Pad {
+/// #     fn batch(&self, pairs: Vec<[Vec<i32>; 2]>, _device: &Device) -> [usize; 2] {
+/// #         [0, 1].map(|side| pairs.len() * pairs.iter().map(|it| it[side].len()).max().unwrap_or(0))
+/// #     }
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let pairs = InMemDataset::new((0..1000).map(|at| [vec![7; at % 101 + 1], vec![7; at % 37 + 1]]).collect());
+/// let batches = plimsoll::batches(pairs, Pad)
+///     .lengths(|[source, target]| [source.len(), target.len()])
+///     .max_padded([2048, 1024])
+///     .effective_batch(64)
+///     .build()?;
+/// # let all: Vec<_> = batches.loader(64, &Device::flex()).iter().collect::<Result<_, _>>()?;
+/// # assert!(all.len() > 15 && all.iter().all(|[source, target]| *source <= 2048 && *target <= 1024));
+/// # Ok(())
+/// # }
+/// ```
 pub struct BatchesBuilder<I, O> {
     dataset: Arc<dyn Dataset<I>>,
     batcher: Arc<dyn Batcher<I, O>>,
@@ -127,6 +157,7 @@ pub struct BatchesBuilder<I, O> {
     weights: Option<Vec<f64>>,
     admit: Option<Admit>,
     step: StepOf,
+    most: Option<Vec<usize>>,
     plan: PlanConfig<1>,
     workers: usize,
     read_ahead: Bytes,
@@ -138,11 +169,20 @@ pub struct BatchesBuilder<I, O> {
 /// The task of an item.
 type TaskOf<I> = Arc<dyn Fn(&I) -> u16 + Send + Sync>;
 
-/// Where the samples' costs come from.
+/// Where the samples' lengths come from.
 enum Costs<I> {
     One,
-    Of(OfItem<I>),
+    Of(LengthsOf<I>, usize),
     Column(Vec<usize>),
+}
+
+/// The lengths of an item, on as many axes as there are.
+type LengthsOf<I> = Arc<dyn Fn(&I) -> [usize; MAX_AXES] + Send + Sync>;
+
+impl<I> Costs<I> {
+    const fn n_axes(&self) -> usize {
+        if let Self::Of(_, n_axes) = self { *n_axes } else { 1 }
+    }
 }
 
 impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
@@ -151,7 +191,31 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// Every sample is read once for it, by the workers, when the batches are built; each costs 1 unless told otherwise.
     #[must_use]
     pub fn cost(self, cost: impl Fn(&I) -> usize + Send + Sync + 'static) -> Self {
-        Self { costs: Costs::Of(Arc::new(cost)), ..self }
+        self.lengths(move |it| [cost(it)])
+    }
+
+    /// Says how long a sample is along each of several axes, three at most, that a batch is padded along each on its own, such as
+    /// the words of a source and of a target; each is 1 or more.
+    ///
+    /// What it costs is their product then, and samples come together that are alike on every axis.
+    /// Every sample is read once for it, by the workers, when the batches are built.
+    #[must_use]
+    pub fn lengths<const AXES: usize>(self, lengths: impl Fn(&I) -> [usize; AXES] + Send + Sync + 'static) -> Self {
+        const { assert!(0 < AXES && AXES <= MAX_AXES, "a sample has one to three axes") };
+        let padded = move |it: &I| {
+            let lengths = lengths(it);
+            std::array::from_fn(|axis| lengths.get(axis).copied().unwrap_or(1))
+        };
+        Self { costs: Costs::Of(Arc::new(padded), AXES), ..self }
+    }
+
+    /// Pads no group, and so no batch of a loader, to more than this on each axis: samples times the longest of them.
+    ///
+    /// What makes a step otherwise, such as [`Self::effective_batch`], is filled as far as that allows.
+    #[doc(alias = "max_tokens")]
+    #[must_use]
+    pub fn max_padded<const AXES: usize>(self, most: [usize; AXES]) -> Self {
+        Self { most: Some(most.to_vec()), ..self }
     }
 
     /// Says what each sample costs, in the order of the dataset, so that none is read for it.
@@ -275,8 +339,8 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// # Errors
     ///
     /// [`BatchesError::NoSamples`], [`BatchesError::BelowOne`] of a setting, [`BatchesError::Cost`] of a sample,
-    /// [`BatchesError::CostCount`], [`BatchesError::DropsAll`], [`BatchesError::Sampler`] where what is wanted cannot be
-    /// planned, and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
+    /// [`BatchesError::CostCount`], [`BatchesError::LimitCount`], [`BatchesError::AdmitOfAxes`], [`BatchesError::DropsAll`],
+    /// [`BatchesError::Sampler`] where what is wanted cannot be planned, such as a sample above `max_padded`, and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
     pub fn build(self) -> Result<Batches<I, O>, BatchesError> {
         let n_samples = self.dataset.len();
         if n_samples == 0 {
@@ -286,8 +350,9 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         if self.workers == 0 {
             return Err(BatchesError::BelowOne { key: "workers" });
         }
-        let (costs, tasks) = self.costs_and_tasks(n_samples)?;
-        let table = Table::try_new(costs, tasks, self.weights, self.admit)?;
+        self.check_axes()?;
+        let (lengths, tasks) = self.lengths_and_tasks(n_samples)?;
+        let table = Table::try_new(lengths, tasks, self.weights, self.admit)?;
         let range = 0..table.n_samples();
         let samples = Samples {
             dataset: self.dataset,
@@ -296,6 +361,7 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
             workers: self.workers,
             read_ahead: self.read_ahead,
             step: self.step,
+            most: self.most.map(|most| most.into_iter().map(|it| it as u64).collect()),
             table,
             plan: self.plan,
         };
@@ -303,27 +369,46 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
         Ok(Batches { data: Arc::new(data), batcher: self.batcher, rows: self.rows })
     }
 
-    /// Returns what each sample costs, and its task where it has one, and reads no sample that need not be read for it.
-    fn costs_and_tasks(&self, n_samples: usize) -> Result<(Vec<u32>, Option<Vec<u16>>), BatchesError> {
-        let may_be_nothing = self.admit.is_some();
+    fn check_axes(&self) -> Result<(), BatchesError> {
+        let n_axes = self.costs.n_axes();
+        match &self.most {
+            Some(most) if most.len() != n_axes => Err(BatchesError::LimitCount { n_limits: most.len(), n_axes }),
+            Some(most) if most.contains(&0) => Err(BatchesError::BelowOne { key: "max_padded" }),
+            _ if n_axes > 1 && self.admit.is_some() => Err(BatchesError::AdmitOfAxes { n_axes }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns how long each sample is on each axis, and its task where it has one, and reads no sample that need not be read.
+    #[expect(clippy::type_complexity, reason = "two columns of samples, one of which is several")]
+    fn lengths_and_tasks(&self, n_samples: usize) -> Result<(Vec<Vec<u32>>, Option<Vec<u16>>), BatchesError> {
+        let (may_be_nothing, n_axes) = (self.admit.is_some(), self.costs.n_axes());
         if let Costs::Column(costs) = &self.costs {
             check_column(costs, n_samples)?;
         }
         let known = |sample: usize| match &self.costs {
             Costs::Column(costs) => costs[sample],
-            Costs::One | Costs::Of(_) => 1,
+            Costs::One | Costs::Of(..) => 1,
         };
-        let cost = |sample, item: &I| match &self.costs {
-            Costs::Of(cost) => guarded(sample, || cost(item)),
-            Costs::One | Costs::Column(_) => Ok(known(sample)),
-        };
-        if self.tasks.is_none() && !matches!(self.costs, Costs::Of(_)) {
+        if self.tasks.is_none() && !matches!(self.costs, Costs::Of(..)) {
             let costs = (0..n_samples).map(|sample| as_cost(sample, known(sample), may_be_nothing));
-            return Ok((costs.collect::<Result<_, _>>()?, None));
+            return Ok((vec![costs.collect::<Result<_, _>>()?], None));
         }
+        let lengths = |sample, item: &I| match &self.costs {
+            Costs::Of(lengths, _) => guarded(sample, || lengths(item)),
+            Costs::One | Costs::Column(_) => Ok([known(sample); MAX_AXES]),
+        };
         let task = |sample, item: &I| self.tasks.as_ref().map_or(Ok(0), |task| guarded(sample, || task(item)));
-        let say = |sample, item: &I| Ok((as_cost(sample, cost(sample, item)?, may_be_nothing)?, task(sample, item)?));
-        let (costs, tasks) = read_all(&*self.dataset, &say, self.workers)?.into_iter().unzip();
-        Ok((costs, self.tasks.is_some().then_some(tasks)))
+        let say = |sample, item: &I| {
+            let mut checked = [0; MAX_AXES];
+            for (checked, length) in checked.iter_mut().zip(lengths(sample, item)?) {
+                *checked = as_cost(sample, length, may_be_nothing)?;
+            }
+            Ok((checked, task(sample, item)?))
+        };
+        let (lengths, tasks): (Vec<[u32; MAX_AXES]>, _) =
+            read_all(&*self.dataset, &say, self.workers)?.into_iter().unzip();
+        let axes = (0..n_axes).map(|axis| lengths.iter().map(|of| of[axis]).collect()).collect();
+        Ok((axes, self.tasks.is_some().then_some(tasks)))
     }
 }

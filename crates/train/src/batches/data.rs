@@ -4,69 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::data::dataset::Dataset;
-use plimsoll_sampler::{BatchPlanner, CapacityRule, PlanConfig, PlannedStep, SampleIndex, StepPlanner, StepSize};
-use plimsoll_types::Bytes;
+use plimsoll_sampler::{PlanConfig, PlanError, SamplerError};
+use plimsoll_types::{Bytes, Extent};
 
 use super::costs::{guarded, read};
 use super::error::BatchesError;
+use super::group::StepOf;
+use super::order::{Next, Order, Planning};
 use super::position::Position;
 use super::table::Table;
 
 /// A length or a size of an item.
 pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
-
-/// What an optimizer step takes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StepOf {
-    pub(super) size: usize,
-    /// Whether that counts what samples cost, and not samples.
-    pub(super) is_cost: bool,
-    /// Groups of samples that cost much the same.
-    pub(super) groups: usize,
-}
-
-impl StepOf {
-    pub(super) fn check(self) -> Result<(), BatchesError> {
-        let key = if self.is_cost { "effective_cost" } else { "effective_batch" };
-        let bad = if self.size == 0 { Some(key) } else { (self.groups == 0).then_some("groups_per_step") };
-        bad.map_or(Ok(()), |key| Err(BatchesError::BelowOne { key }))
-    }
-
-    fn in_one_group(self) -> Self {
-        Self { groups: 1, ..self }
-    }
-
-    /// A group that makes a whole step stays whole: cut at another place, a step would have samples of two groups.
-    fn size(self) -> StepSize {
-        if self.groups == 1 {
-            return StepSize::Batch;
-        }
-        if self.is_cost {
-            return StepSize::Positions(self.size as u64);
-        }
-        StepSize::Samples(u32::try_from(self.size).unwrap_or(u32::MAX))
-    }
-}
-
-/// A group of a step, or a whole step, of samples that cost much the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Group {
-    size: u64,
-    is_cost: bool,
-}
-
-impl Group {
-    fn of(StepOf { size, is_cost, groups }: StepOf) -> Self {
-        Self { size: size.div_ceil(groups) as u64, is_cost }
-    }
-}
-
-impl CapacityRule<1> for Group {
-    fn capacity(&self, [cost]: [u32; 1]) -> u32 {
-        let n_samples = if self.is_cost { self.size.div_ceil(cost.max(1).into()) } else { self.size };
-        u32::try_from(n_samples).unwrap_or(u32::MAX)
-    }
-}
 
 /// How samples are read.
 pub(super) struct Samples<I> {
@@ -76,6 +25,8 @@ pub(super) struct Samples<I> {
     pub(super) workers: usize,
     pub(super) read_ahead: Bytes,
     pub(super) step: StepOf,
+    /// The most that a group may be padded to on each axis.
+    pub(super) most: Option<Vec<u64>>,
     pub(super) table: Table,
     pub(super) plan: PlanConfig<1>,
 }
@@ -100,7 +51,7 @@ impl<I> Samples<I> {
 /// Where an epoch begins.
 #[derive(Clone)]
 pub(super) struct Start {
-    pub(super) steps: StepPlanner<Group>,
+    pub(super) steps: Box<dyn Order>,
     pub(super) position: Position,
 }
 
@@ -109,43 +60,60 @@ pub(super) struct Data<I> {
     pub(super) samples: Arc<Samples<I>>,
     /// The first of them.
     pub(super) first: usize,
-    index: SampleIndex<1>,
+    n_samples: usize,
     /// Before the first step.
-    steps: StepPlanner<Group>,
+    steps: Box<dyn Order>,
     /// Before the first batch of a loader, of as many samples as a step.
-    batches: StepPlanner<Group>,
+    batches: Box<dyn Order>,
     /// Samples of an epoch, in which those of small tasks may come again.
     n_planned: usize,
+}
+
+impl<I> Samples<I> {
+    /// Plans the samples from one place of the table to another, in steps of so much.
+    fn planned(&self, range: &Range<usize>, step: StepOf) -> Result<(Box<dyn Order>, usize), BatchesError> {
+        let (table, planning) = (&self.table, Planning { step, most: self.most.as_deref(), plan: &self.plan });
+        let planned = match table.n_axes() {
+            1 => planning.order(table.samples::<1>(range)?),
+            2 => planning.order(table.samples::<2>(range)?),
+            _ => planning.order(table.samples::<3>(range)?),
+        };
+        planned.map_err(|error| self.by_index(error, range.start))
+    }
+
+    /// Names a sample by its index in the dataset, where an error names it by its place from `first` on.
+    fn by_index(&self, error: BatchesError, first: usize) -> BatchesError {
+        match error {
+            BatchesError::Sampler(SamplerError::Plan(PlanError::Oversize { id, axis, length, limit })) => {
+                let at = first + usize::try_from(id).unwrap_or(usize::MAX);
+                let id = self.table.index_of(at) as u64;
+                PlanError::Oversize { id, axis, length, limit }.into()
+            }
+            error => error,
+        }
+    }
 }
 
 impl<I> Data<I> {
     /// Takes the samples from one place of the table to another.
     pub(super) fn try_new(samples: Arc<Samples<I>>, range: Range<usize>) -> Result<Self, BatchesError> {
-        let (index, first) = (samples.table.samples(range.clone())?, range.start);
-        let planner = |step: StepOf| {
-            // A step of several batches is told to be whole by what it takes.
-            let drop_last = samples.plan.drop_last && step.size() == StepSize::Batch;
-            let config = PlanConfig { drop_last, ..samples.plan.clone() };
-            BatchPlanner::try_new(index.clone(), Group::of(step), config)
-        };
-        let (of_steps, of_loader) = (planner(samples.step)?, planner(samples.step.in_one_group())?);
-        let n_planned = of_steps.n_planned();
-        let steps = StepPlanner::try_new(&of_steps, samples.step.size())?;
-        let batches = StepPlanner::try_new(&of_loader, samples.step.in_one_group().size())?;
-        let data = Self { samples, first, index, steps, batches, n_planned };
-        let has_none = |of: &StepPlanner<Group>, is_of_loader| data.is_left_out(&of.clone().next_step(), is_of_loader);
-        if data.samples.plan.drop_last && (has_none(&data.steps, false) || has_none(&data.batches, true)) {
+        let (steps, n_planned) = samples.planned(&range, samples.step)?;
+        let (batches, _) = samples.planned(&range, samples.step.in_one_group())?;
+        let (first, n_samples) = (range.start, range.len());
+        let data = Self { samples, first, n_samples, steps, batches, n_planned };
+        let has_none = |of: &dyn Order, is_of_loader| data.is_left_out(&of.copied().next_step(), is_of_loader);
+        if data.samples.plan.drop_last && (has_none(&*data.steps, false) || has_none(&*data.batches, true)) {
             return Err(BatchesError::DropsAll { n_samples: data.n_samples() });
         }
         Ok(data)
     }
 
     /// Whether a step, or a batch of a loader, is what is left of an epoch, where that is left out.
-    pub(super) fn is_left_out(&self, step: &PlannedStep, is_of_loader: bool) -> bool {
-        let PlannedStep { span, batches, ends_epoch, .. } = step;
+    pub(super) fn is_left_out(&self, step: &Next, is_of_loader: bool) -> bool {
+        let Next { span, ids, ends_epoch, .. } = step;
         let StepOf { size, groups, .. } = self.samples.step;
         let is_less = if is_of_loader || groups == 1 {
-            batches.is_empty()
+            ids.is_empty()
         } else {
             // It ends where the sum of the epoch reaches the next multiple.
             span.start / size as u64 == span.end / size as u64
@@ -165,11 +133,16 @@ impl<I> Data<I> {
 
     /// What a sample costs, counted from the first.
     pub(super) fn cost(&self, id: usize) -> u32 {
-        self.index.get(id as u64).map_or(0, |[cost]| cost)
+        self.samples.table.cost(self.first + id)
     }
 
-    pub(super) fn n_samples(&self) -> usize {
-        self.index.n_samples()
+    /// What a sample extends to along each axis, counted from the first.
+    pub(super) fn extent(&self, id: usize) -> Extent {
+        self.samples.table.extent(self.first + id)
+    }
+
+    pub(super) const fn n_samples(&self) -> usize {
+        self.n_samples
     }
 
     /// The steps of an epoch, or the batches of a loader.
@@ -183,9 +156,8 @@ impl<I> Data<I> {
     /// The same from a position on.
     pub(super) fn resume(&self, position: &Position, is_of_loader: bool) -> Result<Start, BatchesError> {
         position.check(self.first, self.n_planned, is_of_loader)?;
-        let size = self.samples.step;
         let mut steps = self.start(0, is_of_loader).steps;
-        steps.go_back(Group::of(if is_of_loader { size.in_one_group() } else { size }), &position.step)?;
+        steps.go_back(&position.step)?;
         Ok(Start { steps, position: position.clone() })
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use plimsoll_sampler::{PlannedStep, StepPlanner};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Extent};
 
-use super::data::{Data, Group, Held, Start};
+use super::data::{Data, Held, Start};
 use super::error::BatchesError;
+use super::order::{Next, Order};
 use super::position::Position;
 use crate::ahead::{Ahead, Room};
 use crate::loader::LoaderError;
@@ -21,8 +21,10 @@ const STEPS_AHEAD: usize = 2;
 pub struct StepItems<I> {
     /// What the dataset gave; groups of much the same cost, the group that costs most first.
     pub items: Vec<I>,
-    /// What each costs.
+    /// What each costs; the product of its lengths where it has several axes.
     pub costs: Vec<u32>,
+    /// What each extends to along each axis.
+    pub extents: Vec<Extent>,
     /// How much each counts in the mean that a loss is, where that is said.
     pub units: Option<Vec<u64>>,
     /// Their indices in the dataset.
@@ -31,6 +33,18 @@ pub struct StepItems<I> {
     pub epoch: usize,
     /// Where the next step begins, of the next epoch after the last one.
     pub position: Position,
+}
+
+impl<I> StepItems<I> {
+    /// Accepts samples of one axis, by which alone whoever asks can tell what they need.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchesError::SeveralAxes`].
+    pub fn check_one_axis(&self) -> Result<(), BatchesError> {
+        let n_axes = self.extents.first().map_or(1, Extent::n_axes);
+        if n_axes == 1 { Ok(()) } else { Err(BatchesError::SeveralAxes { n_axes }) }
+    }
 }
 
 impl<I> Deref for StepItems<I> {
@@ -46,7 +60,7 @@ impl<I> Deref for StepItems<I> {
 /// It ends with its first error, before the step that it belongs to; a [`Position`] begins with that step again.
 pub struct Epoch<I> {
     data: Arc<Data<I>>,
-    steps: StepPlanner<Group>,
+    steps: Box<dyn Order>,
     position: Position,
     planned: VecDeque<Planned>,
     /// Samples of planned steps that are not asked for.
@@ -96,9 +110,7 @@ impl<I: Send + 'static> Epoch<I> {
                 *last = Position { step: self.steps.position(), n_taken: 0, ..last.clone() };
                 return;
             }
-            let PlannedStep { epoch, batches, ends_epoch, .. } = step;
-            let ids: Vec<_> =
-                batches.iter().flat_map(|it| &it.ids).filter_map(|id| usize::try_from(*id).ok()).collect();
+            let Next { epoch, ids, ends_epoch, .. } = step;
             self.is_planned = ends_epoch;
             let before = self.planned.back().map_or(&self.position, |it| &it.after);
             let n_taken = if ends_epoch { 0 } else { before.n_taken + ids.len() };
@@ -130,11 +142,12 @@ impl<I: Send + 'static> Epoch<I> {
         self.ask_ahead();
         self.position = after.clone();
         let costs = ids.iter().map(|id| self.data.cost(*id)).collect();
+        let extents = ids.iter().map(|id| self.data.extent(*id)).collect();
         let indices = ids.iter().map(|id| self.data.index_of(*id)).collect();
         let units = self.data.samples.units.as_deref();
         let units = units.map(|units| items.iter().map(|it| units(it) as u64).collect());
         let epoch = usize::try_from(epoch).unwrap_or(usize::MAX);
-        Ok(StepItems { items, costs, units, indices, epoch, position: after })
+        Ok(StepItems { items, costs, extents, units, indices, epoch, position: after })
     }
 }
 

@@ -27,6 +27,29 @@ pub enum BatchesError {
         /// What it costs.
         cost: usize,
     },
+    /// Limits that are not one for each axis.
+    #[error("make batches: `max_padded` has {n_limits} limits for samples of {n_axes} axes, one for each is needed")]
+    LimitCount {
+        /// How many are given.
+        n_limits: usize,
+        /// How many axes the samples have.
+        n_axes: usize,
+    },
+    /// Samples of several axes of which one length is to be admitted.
+    #[error("make batches: `admit` bounds one length, the samples have {n_axes}; filter the dataset instead")]
+    AdmitOfAxes {
+        /// How many axes the samples have.
+        n_axes: usize,
+    },
+    /// Samples of several axes for what knows one.
+    #[error(
+        "take a step of samples of {n_axes} axes: what a guarded step needs is known by one length; say what a sample costs by \
+         `cost`, or take the batches of a loader"
+    )]
+    SeveralAxes {
+        /// How many axes the samples have.
+        n_axes: usize,
+    },
     /// Steps of which none is whole.
     #[error(
         "make batches: {n_samples} samples make no whole step, and `drop_last` leaves out what is none; a smaller \

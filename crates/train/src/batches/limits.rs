@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// assert_eq!((by_tokens.most(512), 16.most(512)), (8, 16));
 /// ```
 pub trait Limits: Send + Sync {
-    /// Returns the most samples that fit when each is padded to `cost`; 0 when not even one does.
+    /// Returns the most samples that fit when each is padded to `cost`, the product of its padded lengths where it has several
+    /// axes; 0 when not even one does.
     fn most(&self, cost: u32) -> usize;
 }
 

@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::{Admit, AdmitCounts, Admitted, IndexError, SampleIndex};
+use plimsoll_types::Extent;
 
-/// Costs, tasks and weights of the samples that take part, each by its place among them.
+/// Lengths, tasks and weights of the samples that take part, each by its place among them.
 pub(super) struct Table {
-    costs: Arc<[u32]>,
+    /// Of each axis.
+    lengths: Vec<Arc<[u32]>>,
     tasks: Option<Vec<u16>>,
     weights: Option<Vec<f64>>,
     /// What their indices in the dataset are, where some are left out.
@@ -16,25 +18,28 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Takes samples by their costs; of those that are left out, tasks and weights count for nothing.
+    /// Takes samples by their lengths on each axis, of which there is one where samples may be left out; of those that are, tasks
+    /// and weights count for nothing.
     pub(super) fn try_new(
-        costs: Vec<u32>,
+        lengths: Vec<Vec<u32>>,
         tasks: Option<Vec<u16>>,
         weights: Option<Vec<f64>>,
         admit: Option<Admit>,
     ) -> Result<Self, IndexError> {
-        let n_samples = costs.len();
+        let n_samples = lengths.first().map_or(0, Vec::len);
         if let Some(weights) = weights.as_ref().filter(|it| it.len() != n_samples) {
             return Err(IndexError::WeightCount { weights: weights.len(), n_samples });
         }
         let Some(admit) = admit else {
             let left_out = AdmitCounts::default();
-            return Ok(Self { costs: costs.into(), tasks, weights, indices: None, left_out });
+            let lengths = lengths.into_iter().map(Arc::from).collect();
+            return Ok(Self { lengths, tasks, weights, indices: None, left_out });
         };
-        let Admitted { index, ids, counts } = admit.all(&costs)?;
+        let costs = lengths.first().map_or(&[][..], |costs| costs);
+        let Admitted { index, ids, counts } = admit.all(costs)?;
         let indices: Vec<_> = ids.into_iter().filter_map(|id| usize::try_from(id).ok()).collect();
         Ok(Self {
-            costs: index.iter().map(|[cost]| cost).collect(),
+            lengths: vec![index.iter().map(|[cost]| cost).collect()],
             tasks: tasks.map(|all| kept(&indices, &all)),
             weights: weights.map(|all| kept(&indices, &all)),
             indices: Some(indices),
@@ -43,7 +48,28 @@ impl Table {
     }
 
     pub(super) fn n_samples(&self) -> usize {
-        self.costs.len()
+        self.lengths[0].len()
+    }
+
+    pub(super) const fn n_axes(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// What the sample at a place costs: the product of its lengths.
+    pub(super) fn cost(&self, at: usize) -> u32 {
+        u32::try_from(self.extent(at).positions()).unwrap_or(u32::MAX)
+    }
+
+    /// What the sample at a place extends to along each axis.
+    pub(super) fn extent(&self, at: usize) -> Extent {
+        match &self.lengths[..] {
+            [a] => Extent::new(a[at]),
+            axes => {
+                let edges: Vec<u32> = axes.iter().map(|axis| axis[at]).collect();
+                // No length is 0, and there are no more axes than an extent can have.
+                Extent::try_new(&edges).unwrap_or(Extent::new(u32::MAX))
+            }
+        }
     }
 
     /// The index in the dataset of the sample at a place.
@@ -51,16 +77,16 @@ impl Table {
         self.indices.as_ref().map_or(at, |indices| indices[at])
     }
 
-    /// The samples from one place to another.
-    pub(super) fn samples(&self, range: Range<usize>) -> Result<SampleIndex<1>, IndexError> {
-        let is_all = range == (0..self.n_samples());
-        let costs = if is_all { Arc::clone(&self.costs) } else { self.costs[range.clone()].into() };
-        let mut index = SampleIndex::try_new([costs])?;
+    /// The samples from one place to another, on so many axes.
+    pub(super) fn samples<const AXES: usize>(&self, range: &Range<usize>) -> Result<SampleIndex<AXES>, IndexError> {
+        let is_all = *range == (0..self.n_samples());
+        let of = |lengths: &Arc<[u32]>| if is_all { Arc::clone(lengths) } else { lengths[range.clone()].into() };
+        let mut index = SampleIndex::try_new(std::array::from_fn(|axis| of(&self.lengths[axis])))?;
         if let Some(tasks) = &self.tasks {
             index = index.with_tasks(&tasks[range.clone()])?;
         }
         match &self.weights {
-            Some(weights) => index.with_weights(&weights[range]),
+            Some(weights) => index.with_weights(&weights[range.clone()]),
             None => Ok(index),
         }
     }
