@@ -228,7 +228,7 @@ fn halves_are_as_long_as_their_own_longest_sample_and_a_copy_costs_no_certainty(
 fn an_optimizer_that_runs_out_of_memory_is_taken_again_from_its_copy_with_the_same_samples_and_seed() {
     alone(|| {
         let device = Device::flex().autodiff();
-        let (rows, heap) = (rows(4), plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None).unwrap());
+        let (rows, heap) = (rows(4), open(DeviceKind::Flex, None).unwrap());
         let build = |capacity| {
             let built = step(&device, Net::init(&device), AdamConfig::new().init()).seed(5).micro_batch(4);
             built.keeping_a_copy().capacity(capacity).build().unwrap()

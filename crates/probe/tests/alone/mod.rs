@@ -13,6 +13,8 @@ pub(crate) fn alone() -> Alone {
     static ALONE: Mutex<()> = Mutex::new(());
     thread_local! { static HELD: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) } }
     // With one thread for all tests, that thread has it already.
-    HELD.with_borrow_mut(|held| drop(held.get_or_insert_with(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner))));
+    HELD.with_borrow_mut(|held| {
+        held.get_or_insert_with(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+    });
     Alone(())
 }
