@@ -1,6 +1,6 @@
 //! The plain way to plan an epoch, to be compared with.
 
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Batches of ids in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn shuffle_sort_fill<const AXES: usize>(
     window: usize,
     seed: u64,
 ) -> Filled {
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let n_samples = lengths[0].len();
     let ids = shuffled(n_samples, &mut random);
     let mut filled = Filled { ids: Vec::with_capacity(n_samples), offsets: Vec::new() };
@@ -83,14 +83,14 @@ fn batches<const AXES: usize>(samples: &[([u32; AXES], u32)], budget: [u64; AXES
 }
 
 /// So many ids in random order.
-pub(super) fn shuffled(n: usize, random: &mut SplitMix64) -> Vec<u32> {
+pub(super) fn shuffled(n: usize, random: &mut Random) -> Vec<u32> {
     let mut ids: Vec<u32> = (0..).take(n).collect();
     shuffle(&mut ids, random);
     ids
 }
 
 /// Puts items in random order (Fisher and Yates).
-pub(super) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+pub(super) fn shuffle<T>(items: &mut [T], random: &mut Random) {
     for last in (1..items.len()).rev() {
         let draw = ((random.next_u64() >> 32) * (last as u64 + 1)) >> 32;
         items.swap(last, usize::try_from(draw).unwrap_or(last));

@@ -1,7 +1,6 @@
 //! All cases.
 
 use plimsoll_sampler::{Fraction, SamplerError, TaskMix};
-use serde::Serialize;
 
 use super::case::Case;
 use super::changes::Changes;
@@ -11,11 +10,12 @@ use super::generated::{chats, documents, images_and_tokens, speech};
 use super::mixture::Mixture;
 use super::packed::Packed;
 use super::recorded::Recorded;
+use super::report::Report;
 use super::resume::Resume;
 use super::row::Row;
 use super::set::{Set, Setting};
-use super::targets::{Target, targets};
-use crate::finder::SplitMix64;
+use super::targets::targets;
+use crate::finder::Random;
 
 /// Frames of 10 ms, some 40 utterances: the budget under which other samplers were measured.
 const SPEECH_BUDGET: u64 = 60_000;
@@ -68,27 +68,6 @@ impl Default for Sizes {
     fn default() -> Self {
         Self { small: 100_000, middle: 1_000_000, large: 10_000_000, timed: 20_000_000 }
     }
-}
-
-/// What came of all cases.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
-    /// What the times are.
-    pub clock: &'static str,
-    /// One row per case.
-    pub rows: Vec<Row>,
-    /// Packing into rows.
-    pub packed: Vec<Packed>,
-    /// Going on in the middle of an epoch.
-    pub resume: Resume,
-    /// Following another rule in the middle of an epoch.
-    pub changes: Vec<Changes>,
-    /// Steps of several sources with shares, with the default weight of diversity and with all of it.
-    pub mixtures: Vec<Mixture>,
-    /// The rules of other tools on the same lengths, each set's after ours.
-    pub peers: Vec<Compared>,
-    /// What is asked, and whether it is met.
-    pub targets: Vec<Target>,
 }
 
 /// Measures every case, and shows each row when it is there.
@@ -218,7 +197,7 @@ fn as_recorded(it: &Recorded) -> Set<1> {
 
 /// `n` of the recorded lengths, drawn with replacement.
 fn drawn(it: &Recorded, n: usize) -> Set<1> {
-    let mut random = SplitMix64::new(5);
+    let mut random = Random::new(5);
     let mut draw = || it.lengths[usize::try_from(random.next_u64() >> 32).unwrap_or(0) % it.lengths.len()];
     let lengths = (0..n).map(|_| draw()).collect();
     Set { name: format!("drawn from {}", it.name), lengths: [lengths], ..as_recorded(it) }

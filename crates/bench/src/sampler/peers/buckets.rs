@@ -1,7 +1,7 @@
 //! Buckets that are filled from a stream, and emptied one batch at a time.
 
 use super::super::reference::{Filled, shuffled};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Samples in all buckets: lhotse's default.
 const BUFFER: usize = 20_000;
@@ -20,7 +20,7 @@ impl<B: Fn(u32) -> usize, F: Fn(usize, u64, u32) -> bool> Buckets<B, F> {
     /// Takes samples in random order into the buckets, and out of them random samples of a bucket until a batch is complete: a
     /// bucket that is drawn, or else the nearest to it that has a whole batch, or else the nearest that has a sample.
     pub(super) fn fill(&self, lengths: &[u32], epoch: u64) -> Filled {
-        let mut random = SplitMix64::new(epoch);
+        let mut random = Random::new(epoch);
         let mut stream = shuffled(lengths.len(), &mut random).into_iter();
         let mut buckets = vec![Vec::new(); self.n];
         let (mut filled, mut n_wanted) = (Filled::default(), BUFFER);
@@ -60,7 +60,7 @@ impl<B: Fn(u32) -> usize, F: Fn(usize, u64, u32) -> bool> Buckets<B, F> {
         at: usize,
         bucket: &mut Vec<u32>,
         lengths: &[u32],
-        random: &mut SplitMix64,
+        random: &mut Random,
         ids: &mut Vec<u32>,
     ) -> usize {
         let (before, mut longest) = (ids.len(), 0);
@@ -76,7 +76,7 @@ impl<B: Fn(u32) -> usize, F: Fn(usize, u64, u32) -> bool> Buckets<B, F> {
     }
 }
 
-fn below(random: &mut SplitMix64, n: usize) -> usize {
+fn below(random: &mut Random, n: usize) -> usize {
     usize::try_from(((random.next_u64() >> 32) * n as u64) >> 32).unwrap_or(0)
 }
 

@@ -1,14 +1,14 @@
 //! fairseq's `batch_by_size`.
 
 use super::super::reference::{Filled, shuffle, shuffled};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Takes samples from the shortest to the longest, those of one length in random order, into a batch until it would exceed
 /// the budget; what is beyond a multiple begins the next batch. The batches are shuffled.
 ///
 /// The tool batches once and shuffles the batches for each epoch, unless an epoch is told to have an order of its own, as here.
 pub(super) fn batch_by_size<const MULTIPLE: usize>(lengths: &[Vec<u32>; 1], [budget]: [u64; 1], epoch: u64) -> Filled {
-    let mut random = SplitMix64::new(epoch);
+    let mut random = Random::new(epoch);
     let length = |id: &u32| lengths[0][*id as usize];
     let mut ids = shuffled(lengths[0].len(), &mut random);
     ids.sort_by_key(length);

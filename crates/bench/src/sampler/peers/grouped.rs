@@ -1,7 +1,7 @@
 //! Hugging Face's `group_by_length`.
 
 use super::super::reference::{Filled, shuffled};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Batches in a group that is sorted, at most.
 const BATCHES: usize = 50;
@@ -10,7 +10,7 @@ const BATCHES: usize = 50;
 /// samples as fit if all are as long as the longest; the batch of the longest sample comes first.
 pub(super) fn group_by_length(lengths: &[Vec<u32>; 1], [budget]: [u64; 1], epoch: u64) -> Filled {
     let length = |id: &u32| lengths[0][*id as usize];
-    let mut ids = shuffled(lengths[0].len(), &mut SplitMix64::new(epoch));
+    let mut ids = shuffled(lengths[0].len(), &mut Random::new(epoch));
     let longest = u64::from(ids.iter().map(length).max().unwrap_or(1));
     let batch = usize::try_from(budget / longest).unwrap_or(usize::MAX).max(1);
     let of_group = batch * (ids.len() / (batch * 4)).clamp(1, BATCHES);

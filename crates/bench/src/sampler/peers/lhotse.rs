@@ -2,7 +2,7 @@
 
 use super::super::reference::{Filled, shuffled};
 use super::buckets::{Buckets, equal_sums};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Samples from which the buckets are estimated: its default.
 const LOOKED_AT: usize = 10_000;
@@ -17,7 +17,7 @@ pub(super) fn dynamic_bucketing<const BUCKETS: usize>(
     epoch: u64,
 ) -> Filled {
     let [lengths] = lengths;
-    let first = shuffled(lengths.len(), &mut SplitMix64::new(epoch));
+    let first = shuffled(lengths.len(), &mut Random::new(epoch));
     let mut sorted: Vec<u32> = first.iter().take(LOOKED_AT).map(|id| lengths[*id as usize]).collect();
     sorted.sort_unstable();
     let bounds: Vec<u32> = equal_sums(&sorted, BUCKETS).into_iter().map(|at| sorted[at]).collect();

@@ -1,7 +1,7 @@
 //! Rows without padding.
 
 use super::super::reference::{Filled, shuffled};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Samples that axolotl packs at a time: its default.
 const GROUP: usize = 100_000;
@@ -17,7 +17,7 @@ pub(super) fn first_fit_decreasing(lengths: &[Vec<u32>; 1], [row_len]: [u64; 1],
 /// Puts each sample of a group in random order into the first row that has room.
 pub(super) fn first_fit(lengths: &[Vec<u32>; 1], [row_len]: [u64; 1], epoch: u64) -> Filled {
     let mut rows = Vec::new();
-    for group in shuffled(lengths[0].len(), &mut SplitMix64::new(epoch)).chunks(GROUP) {
+    for group in shuffled(lengths[0].len(), &mut Random::new(epoch)).chunks(GROUP) {
         fit_first(group, &lengths[0], row_len, &mut rows);
     }
     Filled::of(rows.iter().map(Vec::as_slice))
@@ -52,7 +52,7 @@ pub(super) fn best_fit_decreasing(lengths: &[Vec<u32>; 1], [row_len]: [u64; 1], 
 
 /// The samples from the longest to the shortest, those of one length in random order.
 fn longest_first(lengths: &[u32], epoch: u64) -> Vec<u32> {
-    let mut ids = shuffled(lengths.len(), &mut SplitMix64::new(epoch));
+    let mut ids = shuffled(lengths.len(), &mut Random::new(epoch));
     ids.sort_by_key(|id| std::cmp::Reverse(lengths[*id as usize]));
     ids
 }
