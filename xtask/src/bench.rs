@@ -26,8 +26,8 @@ bench all [--compare BASE.json [--above RATIO] [--now FILE.json]]
 bench overhead
     Trains 200 steps of the default configuration and writes target/bench/overhead.json.
 bench sampler [--lengths DIR]
-    Plans epochs of up to 10 million samples and writes target/bench/sampler.json; lengths of real data are read from
-    DIR, or else from ../shared/data/lengths if that is there.
+    Plans epochs of up to 10 million samples, beside the rules of other tools, says which of its targets are met, and writes
+    target/bench/sampler.json; lengths of real data are read from DIR, or else from ../shared/data/lengths if that is there.
 bench recovery [STEPS]
     Simulates a million steps of each policy under disturbances that come and go, and writes target/bench/recovery.json.
 bench scaling [--lengths DIR] [--events FILE]..

@@ -77,7 +77,9 @@ impl Kept {
         let n_ids = next.clone().flatten().max().map_or(0, |most| *most as usize + 1);
         let mut batch_in_next = vec![0; n_ids];
         for (batch, ids) in (0u32..).zip(next) {
-            ids.iter().for_each(|id| batch_in_next[*id as usize] = batch);
+            for id in ids {
+                batch_in_next[*id as usize] = batch;
+            }
         }
         let pairs = |n: usize| (n * n.saturating_sub(1) / 2) as f64;
         let (mut kept, mut all, mut shares, mut n_batches, mut mates) = (0.0, 0.0, 0.0, 0.0, Vec::new());

@@ -117,10 +117,10 @@ mod tests {
 
     #[test]
     fn rows_are_never_longer_than_they_may_be() {
-        let chats = super::super::chats(30_000);
+        let chats = [super::super::chats(30_000)];
         for rule in &ROWS {
-            let filled = (rule.plan)(&[chats.clone()], [8_192], 0);
-            let sum = |ids: &[u32]| ids.iter().map(|id| u64::from(chats[*id as usize])).sum::<u64>();
+            let filled = (rule.plan)(&chats, [8_192], 0);
+            let sum = |ids: &[u32]| ids.iter().map(|id| u64::from(chats[0][*id as usize])).sum::<u64>();
             assert!(filled.iter().all(|ids| sum(ids) <= 8_192), "{}", rule.name);
             let mut ids = filled.ids.clone();
             ids.sort_unstable();

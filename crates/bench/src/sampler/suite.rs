@@ -133,7 +133,7 @@ fn peers(sizes: Sizes, recorded: &[Recorded]) -> Result<Vec<Compared>, SamplerEr
     let rows = rows.into_iter().map(|(name, lengths, row_len)| (name.to_owned(), lengths, row_len));
     let of_recorded = |it: &Recorded| (it.name.clone(), it.lengths.clone(), row_of(&it.lengths));
     for (name, lengths, row_len) in rows.chain(recorded.iter().map(of_recorded)) {
-        all.extend(Compared::packed(&format!("{name}, packed"), &lengths, row_len, n_repeats(lengths.len()))?);
+        all.extend(Compared::packed(&format!("packed {name}"), &lengths, row_len, n_repeats(lengths.len()))?);
     }
     Ok(all)
 }
@@ -238,7 +238,7 @@ mod tests {
         // Time of six sets, rows of ten that are filled and mix, four of two axes, two mixtures, six positions.
         assert_eq!(report.targets.len(), 6 + 2 * 10 + 4 + 2 + 6, "{:?}", report.targets);
         let exact = ["batches over the budget", "position"];
-        let exact = |target: &&Target| exact.iter().any(|it| target.figure.contains(it));
+        let exact = |target: &&super::super::target::Target| exact.iter().any(|it| target.figure.contains(it));
         assert!(report.targets.iter().filter(exact).all(|it| it.passes), "{:?}", report.targets);
     }
 }

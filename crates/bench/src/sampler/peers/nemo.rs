@@ -1,4 +1,4 @@
-//! NeMo's buckets with a batch size for each.
+//! `NeMo`'s buckets with a batch size for each.
 
 use super::super::reference::Filled;
 use super::buckets::{Buckets, equal_sums};
@@ -79,7 +79,7 @@ mod tests {
         for ids in filled.iter() {
             let longest = ids.iter().map(|id| lengths[0][*id as usize]).max().unwrap_or(0);
             let bound = bounds[bounds.partition_point(|bound| *bound < longest)];
-            assert!(ids.len() as u32 <= 30_000 / bound, "{} of {longest}", ids.len());
+            assert!(ids.len() as u64 * u64::from(bound) <= 30_000, "{} of {longest}", ids.len());
         }
     }
 }

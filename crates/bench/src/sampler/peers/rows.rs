@@ -32,16 +32,13 @@ pub(super) fn best_fit_decreasing(lengths: &[Vec<u32>; 1], [row_len]: [u64; 1], 
     let mut rows: Vec<Vec<u32>> = Vec::new();
     for id in longest_first(&lengths[0], epoch) {
         let length = lengths[0][id as usize] as usize;
-        let (row, room) = match tree.first_from(length, 1) {
-            Some(room) => {
-                let row = with_room[room].pop().unwrap_or_default();
-                tree.set(room, u64::from(!with_room[room].is_empty()));
-                (row, room)
-            }
-            None => {
-                rows.push(Vec::new());
-                (rows.len() - 1, most)
-            }
+        let (row, room) = if let Some(room) = tree.first_from(length, 1) {
+            let row = with_room[room].pop().unwrap_or_default();
+            tree.set(room, u64::from(!with_room[room].is_empty()));
+            (row, room)
+        } else {
+            rows.push(Vec::new());
+            (rows.len() - 1, most)
         };
         rows[row].push(id);
         with_room[room - length].push(row);
