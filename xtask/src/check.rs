@@ -15,7 +15,7 @@ check [--quick | --cuda]
     is found, what runs in several processes is tested too.
     --quick  leaves out all that takes Burn to build, what probes NVIDIA devices and what draws PNG files, and tries a
              quarter of the random cases
-    --cuda   type-checks the features vulkan and cuda as well; takes minutes the first time
+    --cuda   has Clippy and docs with what needs a GPU to run too, and MPI where `mpicc` is found; takes minutes the first time
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
@@ -64,23 +64,64 @@ const FEW: &str = "64";
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 fn whole(with_cuda: bool) -> anyhow::Result<()> {
+    let checked = if with_cuda { Checked::everywhere() } else { Checked::here() };
     rules()?;
     // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
     // `--all-targets` type-checks the benchmarks too, so no step builds them.
-    step("clippy", || {
-        let features = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner";
-        run_command(cargo(&format!("clippy --workspace --all-targets --features {features} -- -D warnings")))
-    })?;
+    step("clippy", || run_command(checked.cargo("clippy --workspace --all-targets", "-- -D warnings")))?;
     step("core tests", || run_command(core_tests()))?;
-    step("docs", crate_docs)?;
+    step("docs", || {
+        let mut command = checked.cargo("doc --workspace --no-deps", "");
+        command.env("RUSTDOCFLAGS", "-D warnings");
+        run_command(command)
+    })?;
     step("job tests", || run_command(job_tests()))?;
     step("chaos", chaos::short)?;
     step("fuzz", fuzz::corpus)?;
-    if with_cuda {
-        step("cuda and vulkan", other_devices)?;
-    }
     step("mpi", mpi)?;
-    step("nccl", nccl)
+    // They say what is missing where there is no device for them.
+    step("nccl", || run_command(cargo("test --package plimsoll-fleet --features nccl --test nccl")))
+}
+
+/// The features that all crates are type-checked with, and what else that takes.
+struct Checked {
+    features: String,
+    /// Words of Cargo's command line, and variables.
+    apart: (&'static str, &'static [(&'static str, &'static str)]),
+}
+
+/// What every check has.
+const CHECKED: &str = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner";
+
+impl Checked {
+    /// What is built for a CPU.
+    fn here() -> Self {
+        Self { features: CHECKED.to_owned(), apart: ("", &[]) }
+    }
+
+    /// With all that needs a GPU to run, and MPI where its compiler is there.
+    ///
+    /// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links nothing.
+    /// The target folder is its own, because each change of that variable builds most of the GPU crates again.
+    /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
+    fn everywhere() -> Self {
+        let mut features = format!(
+            "{CHECKED},plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,plimsoll-cli/nccl,\
+             plimsoll/cuda,plimsoll/vulkan,plimsoll-bench/vulkan,plimsoll-fleet/nccl"
+        );
+        if networks::has_mpi() {
+            features.push_str(",plimsoll-cli/mpi,plimsoll-bench/mpi,plimsoll-fleet/mpi");
+        }
+        let variables = &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")];
+        Self { features, apart: ("--target-dir target/cuda-check", variables) }
+    }
+
+    fn cargo(&self, before: &str, after: &str) -> Command {
+        let Self { features, apart: (apart, variables) } = self;
+        let mut command = cargo(&format!("{before} {apart} --features {features} {after}"));
+        command.envs(variables.iter().copied());
+        command
+    }
 }
 
 /// Checks what needs no build.
@@ -126,40 +167,11 @@ pub(crate) fn job_tests() -> Command {
     command
 }
 
-fn crate_docs() -> anyhow::Result<()> {
-    let mut command = cargo("doc --workspace --no-deps --features plimsoll/learner");
-    command.env("RUSTDOCFLAGS", "-D warnings");
-    run_command(command)
-}
-
 /// Tests what runs in several processes, where the compiler of an MPI is there to build it.
 fn mpi() -> anyhow::Result<()> {
     if !networks::has_mpi() {
         println!("no mpicc was found: what needs MPI is left out");
         return Ok(());
     }
-    run_command(cargo("clippy --package plimsoll-fleet --features mpi --all-targets -- -D warnings"))?;
-    run_command(cargo("clippy --package plimsoll-bench --features mpi --bin scaling -- -D warnings"))?;
     run_command(cargo("test --package plimsoll-fleet --features mpi"))
-}
-
-/// Type-checks sums by NCCL, and tests that they say what is missing where there is no device for them.
-fn nccl() -> anyhow::Result<()> {
-    run_command(cargo("clippy --package plimsoll-fleet --features nccl --all-targets -- -D warnings"))?;
-    run_command(cargo("test --package plimsoll-fleet --features nccl --test nccl"))
-}
-
-/// Type-checks the features that need a GPU to run.
-///
-/// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links
-/// nothing.
-/// The target folder is its own, because each change of that variable builds most of the GPU crates again.
-/// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
-fn other_devices() -> anyhow::Result<()> {
-    let mut command = cargo(
-        "clippy --target-dir target/cuda-check -p plimsoll-probe -p plimsoll-step -p plimsoll-train -p plimsoll -p plimsoll-cli \
-         --features vulkan,cuda,plimsoll-cli/nccl --all-targets -- -D warnings",
-    );
-    command.env("DOCS_RS", "1").env("CUDARC_CUDA_VERSION", "13000");
-    run_command(command)
 }

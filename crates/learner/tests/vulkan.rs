@@ -1,7 +1,6 @@
 //! Trainings on a Vulkan device, where one is installed; a software driver will do.
 #![cfg(feature = "vulkan")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

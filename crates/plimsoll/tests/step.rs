@@ -80,7 +80,7 @@ const TARGET: f64 = 0.9;
 fn with_room(room: Bytes) -> Bytes {
     warm_up(DeviceKind::Flex, &Device::flex());
     let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    Bytes((in_use.saturating_add(room).0 as f64 / TARGET) as u64)
+    Bytes::from_f64_ceil(in_use.saturating_add(room).as_f64() / TARGET)
 }
 
 fn of_net(device: &Device, optimizer: ModuleOptimizer, capacity: Bytes) -> Step<Net> {

@@ -17,7 +17,6 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-pub(crate) use alone::alone;
 use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
@@ -42,6 +41,10 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 /// Tests share the heap that is measured, and the generator that weights are drawn from.
 static ALONE: Mutex<()> = Mutex::new(());
+
+pub(crate) fn alone() -> alone::Alone {
+    alone::alone()
+}
 
 /// Values of a position.
 pub const WIDTH: usize = 32;
