@@ -45,8 +45,8 @@ fn every_pair_comes_once_and_each_side_keeps_its_own_limit() {
         Arc::new(Planned::try_new(pairs(2_000), Pad, |pair| pair.each_ref().map(Vec::len), &device).unwrap());
     let n_batches = check(&loader, 2_000, words(0..2_000));
     // As many as the words alone would fill, and what padding on two sides takes.
-    let least = words(0..2_000).iter().zip(MAX_WORDS).map(|(n, most)| n.div_ceil(most as usize)).max().unwrap();
-    assert!(n_batches < 2 * least, "{n_batches} batches, {least} at least");
+    let least = words(0..2_000).iter().zip(MAX_WORDS).map(|(n, most)| (*n as u64).div_ceil(most)).max().unwrap();
+    assert!((n_batches as u64) < 2 * least, "{n_batches} batches, {least} at least");
     check(&loader.slice(500, 900).to_device(&device), 400, words(500..900));
     check(&loader.slice(500, 900).slice(100, 150), 50, words(600..650));
 }

@@ -64,7 +64,9 @@ fn samples_of_a_batch_are_alike_on_every_axis() {
         for batch in loader.iter() {
             let (ids, of) = batch.unwrap();
             (0..3).for_each(|side| padded[side] += of[side]);
-            ids.iter().for_each(|at| (0..3).for_each(|side| real[side] += sample(*at).1[side]));
+            for at in ids {
+                (0..3).for_each(|side| real[side] += sample(at).1[side]);
+            }
         }
         [0, 1].map(|side| padded[side] as f64 / real[side] as f64)
     };
