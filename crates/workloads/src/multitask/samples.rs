@@ -225,13 +225,13 @@ impl Samples {
 
     /// Returns the images and the words of a sample as it is, and where images keep their shapes, the longest side.
     pub(crate) fn extent(&self, sample: &Sample) -> Extent {
-        let side = sample.groups.iter().flat_map(|it| &it.images).map(|it| it.side()).max();
+        let side = sample.groups.iter().flat_map(|it| &it.images).map(Stored::side).max();
         self.album.fit().extent(sample.n_images(), sample.n_words(), side.unwrap_or(1))
     }
 
     /// Returns the same of each sample that is trained on, as large as it may become: its images are drawn anew for every epoch.
     pub(crate) fn trained_extents(&self) -> Vec<Extent> {
-        let longest = |images: &[Stored]| images.iter().map(|it| it.side()).max().unwrap_or(1);
+        let longest = |images: &[Stored]| images.iter().map(Stored::side).max().unwrap_or(1);
         let of_subjects: Vec<_> = self.pools.iter().map(|pool| longest(pool)).collect();
         let extent = |sample: &Sample| {
             let of_group =

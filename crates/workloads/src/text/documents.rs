@@ -76,7 +76,8 @@ impl Documents {
             };
             match document {
                 Ok(Ok(document)) => {
-                    found.add(if config.source_folders { source_of(path_below) } else { String::new() }, document)
+                    let source = if config.source_folders { source_of(path_below) } else { String::new() };
+                    found.add(source, document);
                 }
                 Ok(Err(reason)) => found.skipped.push(format!("{name}: {reason}")),
                 Err(error) => match error.reason_to_skip() {

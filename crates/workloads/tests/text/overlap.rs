@@ -65,7 +65,7 @@ fn every_split_of_a_packed_step_has_the_gradient_of_the_undivided_padded_one() {
     let counted: Vec<_> = ids.iter().map(|id| corpus.train.n_predicted(*id) as u64).collect();
     let ids: Vec<u64> = ids.into_iter().map(u64::from).collect();
     let gradients = |job: &Text, part: Part, sizes: &[usize]| {
-        let (buffer, mut row) = (collated(job, &[part.clone()], StepShape::new(12, ROW_LEN)), 0);
+        let (buffer, mut row) = (collated(job, std::slice::from_ref(&part), StepShape::new(12, ROW_LEN)), 0);
         let samples_of: Vec<_> = part.row_sizes().collect();
         let mut accumulator = WeightedAccumulator::new(counted.iter().sum());
         let mut counted = counted.iter();

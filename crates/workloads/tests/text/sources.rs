@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_sampler::{EpochEnd, TaskMix};
 use plimsoll_train::{Job, Loader, LoaderConfig, NamedSource, Source, Wanted};
-use plimsoll_types::{Bytes, Cells};
+use plimsoll_types::{Bytes, Cells, Extent};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, Text, TextError};
 
 use crate::{MODEL, config};
@@ -55,7 +55,7 @@ fn shares_of_folders_hold_in_every_stretch_of_an_epoch() {
     let folder = folder();
     let job = Text::new(MODEL, Arc::new(Corpus::read(&by_folder(folder.path())).unwrap()));
     let source = job.source();
-    let longest = source.lengths().index().unwrap().iter().map(|it| it.edge()).max().unwrap();
+    let longest = source.lengths().index().unwrap().iter().map(Extent::edge).max().unwrap();
     let config = LoaderConfig {
         cells: Cells::from(vec![longest]),
         tasks: TaskMix {
