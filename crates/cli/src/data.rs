@@ -63,7 +63,7 @@ fn survey(settings: &Settings, loading: &Loading<'_>) -> anyhow::Result<(Survey,
         JobName::Text => {
             let config = settings.corpus(room);
             let told = loading.read(|watch| Corpus::survey(&config, watch))?;
-            let notes = notes_on_text(&told, config.longest);
+            let notes = notes_on_text(&told, config.cut.longest);
             return Ok((told.survey, notes));
         }
     };

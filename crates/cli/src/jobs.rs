@@ -9,7 +9,7 @@ mod text;
 use std::path::PathBuf;
 
 use plimsoll_sampler::AdmitCounts;
-use plimsoll_train::{Job, StopFlag, TrainError, compute_alone, replicas};
+use plimsoll_train::{Job, NamedSource, StopFlag, TrainError, compute_alone, replicas};
 use plimsoll_workloads::outside_told;
 
 pub(crate) use self::multitask::scarce;
@@ -20,7 +20,7 @@ use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::load::Loaded;
 use crate::loading::{Loading, host_memory};
-use crate::prepare::Prepared;
+use crate::prepare::{Prepared, SHOWN_NAMES, some_of};
 use crate::settings::Settings;
 use crate::signals::AtOnce;
 use crate::values::JobName;
@@ -71,6 +71,13 @@ impl PixelFolder {
 /// Says how many samples are held out, and what for.
 pub(crate) fn held_out(n_validation: usize, n_test: usize) -> String {
     format!("{n_validation} to validate on, {n_test} to test on")
+}
+
+/// Says how many samples there are to train on of each source, after another sentence, where there are several.
+fn sources(sources: &[NamedSource]) -> String {
+    let told = |it: &NamedSource| format!("{} {}", it.name, it.n_samples);
+    let told = some_of(sources.iter().map(told), SHOWN_NAMES, "more");
+    if sources.is_empty() { String::new() } else { format!("; sources: {told}") }
 }
 
 /// Says how many samples are not as they were for their lengths, after another sentence.

@@ -188,7 +188,7 @@ impl Asked for Questions {
     }
 
     fn extents(&self) -> Vec<Extent> {
-        self.questions.iter().map(multitask::Question::extent).collect()
+        self.questions.iter().map(|it| it.extent(self.model.signature())).collect()
     }
 
     fn needed(&self) -> Bytes {

@@ -123,6 +123,7 @@ pub(crate) struct Data {
     test_share: Fraction,
     group_column: String,
     source_column: String,
+    source_folders: bool,
     shortest: u32,
     longest: Most,
     outside: OutsideSetting,
@@ -183,6 +184,7 @@ pub(crate) struct Multitask {
     colors: f32,
     mirror: bool,
     image_size: u32,
+    own_sizes: bool,
     max_words: u32,
 }
 
@@ -191,6 +193,7 @@ pub(crate) struct Multitask {
 pub(crate) struct Text {
     vocabulary: usize,
     longest: u32,
+    overlap: u32,
     layers: usize,
     width: usize,
     heads: usize,

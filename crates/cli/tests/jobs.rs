@@ -119,6 +119,81 @@ fn no_peak_of_any_job_is_above_its_bound() {
     }
 }
 
+/// Writes samples of two subjects, whose images have sides of 6 to 40 pixels.
+fn draw_images(folder: &Path) {
+    let mut list = String::new();
+    for (subject, shade) in [("ash", 60_u8), ("oak", 200)] {
+        fs::create_dir(folder.join(subject)).unwrap();
+        for at in 0..14_u32 {
+            let (width, height) = (6 + at * 37 % 34, 6 + at * 23 % 31);
+            let pixel = |x: u32, y: u32| image::Rgb([shade, (x * 9).to_le_bytes()[0], (y * 7).to_le_bytes()[0]]);
+            image::RgbImage::from_fn(width, height, pixel).save(folder.join(format!("{subject}/{at}.png"))).unwrap();
+            let images: Vec<_> =
+                (at..14).take(1 + at as usize % 3).map(|it| format!("\"{subject}/{it}.png\"")).collect();
+            let (images, words) = (images.join(","), "tree ".repeat(1 + at as usize % 5));
+            writeln!(list, r#"{{"task":"which","subjects":["{subject}"],"images":[{images}],"text":"{words}"}}"#)
+                .unwrap();
+        }
+    }
+    fs::write(folder.join("samples.jsonl"), list).unwrap();
+}
+
+#[test]
+fn no_peak_on_images_of_their_own_sizes_is_above_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    draw_images(folder.path());
+    for stream in ["data.stream=false", "data.stream=true"] {
+        let own =
+            ["multitask.channels=4", "multitask.features=8", "multitask.image_size=32", "multitask.own_sizes=true"];
+        check_peaks("multitask", &[&own[..], &[stream]].concat(), Some(folder.path()));
+    }
+}
+
+#[test]
+fn folders_of_documents_are_mixed_in_the_shares_that_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, out) = (folder.path().join("data"), folder.path().join("run"));
+    for (source, n) in [("notes", 4_u32), ("tales", 20)] {
+        fs::create_dir_all(data.join(source)).unwrap();
+        for at in 0..n {
+            let text = format!("In {source} {at} the tide comes in, and it goes out again.\n\n").repeat(6);
+            fs::write(data.join(source).join(format!("{at}.txt")), text).unwrap();
+        }
+    }
+    let of_data = ["--data", &data.display().to_string(), "--set", "data.source_folders=true"].map(str::to_owned);
+    let small = ["text.width=16", "text.layers=1", "text.vocabulary=300", "batch.effective_batch_size=512"];
+    let sets = small.iter().flat_map(|it| ["--set", *it]);
+    let args = of_data.iter().map(String::as_str).chain(sets).collect::<Vec<_>>();
+    let with = |more: &[&'static str]| [&args[..], more].concat();
+    refused(&train("text", &out, &with(&["--set", "tasks.shares=books=1"])), &["for each of 2 sources (notes, tales)"]);
+    let one =
+        ["--data", &data.join("notes").display().to_string(), "--set", "data.source_folders=true"].map(str::to_owned);
+    let one: Vec<_> = one.iter().map(String::as_str).chain(["--set", "tasks.temperature=2"]).collect();
+    refused(&train("text", &out, &one), &["`tasks.temperature` is 2, allowed is 1", "and there is one"]);
+    let mixed = ["--steps", "12", "--set", "tasks.shares=notes=0.5, tales=0.5", "--set", "tasks.ends=last"];
+    let output = train("text", &out, &with(&mixed));
+    let told = text(&output.stderr);
+    assert!(output.status.success() && told.contains("; sources: notes "), "{told}");
+    let report = json(&out.join("training_report.json"));
+    let share = |at: usize| report["sources"][at]["share"].as_f64().unwrap();
+    // Of the data they are a sixth and five.
+    assert!((0.4..=0.6).contains(&share(0)) && (share(0) + share(1) - 1.0).abs() < 1e-9, "{}", report["sources"]);
+}
+
+#[test]
+fn sections_that_overlap_train_packed_and_padded_to_the_same_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = ["text.width=16", "text.layers=1", "text.vocabulary=300", "text.longest=96", "text.overlap=32"];
+    let sets: Vec<_> = set.iter().flat_map(|it| ["--set", it]).chain(["--steps", "30"]).collect();
+    let loss = |packed: &str| {
+        let out = folder.path().join(packed);
+        trained("text", &out, &[&sets[..], &["--set", packed]].concat());
+        json(&out.join("training_report.json"))["metric"].as_f64().unwrap()
+    };
+    let [padded, packed] = ["batch.pack=false", "batch.pack=true"].map(loss);
+    assert!((packed / padded - 1.0).abs() < 0.05, "{packed} {padded}");
+}
+
 /// Writes drawings of so many lines to and fro, and their labels; each line is about as many frames.
 fn draw_strokes(folder: &Path, n_lines: &[u16]) {
     let mut labels = "path,label\n".to_owned();

@@ -45,7 +45,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 121] = [
+const CASES: [Case; 124] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -119,6 +119,7 @@ const CASES: [Case; 121] = [
     ("sequence", "data.group_column", "speaker", Some("`job`")),
     ("sequence", "data.source_column", "speaker", Some("`job`")),
     ("mixed", "data.source_column", "label", Some("`job`")),
+    ("text", "data.source_folders", "true", Some("`job`")),
     ("mixed", "data.workers", "2", GOES_ON),
     ("cut", "data.shortest", "14", Some("`job`")),
     ("cut", "data.longest", "15", Some("`job`")),
@@ -161,9 +162,11 @@ const CASES: [Case; 121] = [
     ("multitask", "multitask.colors", "0.1", GOES_ON),
     ("multitask", "multitask.mirror", "true", GOES_ON),
     ("multitask", "multitask.image_size", "24", Some("`job`")),
+    ("multitask", "multitask.own_sizes", "true", Some("`job`")),
     ("multitask", "multitask.max_words", "2", Some("`job`")),
     ("text", "text.vocabulary", "299", Some("`job`")),
     ("text", "text.longest", "256", Some("`job`")),
+    ("text", "text.overlap", "64", Some("`job`")),
     ("text", "text.layers", "2", Some("`job`")),
     ("text", "text.width", "32", Some("`job`")),
     ("text", "text.heads", "2", Some("`job`")),

@@ -16,7 +16,7 @@ use crate::first_samples::filled;
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
 use crate::optimizer::JobOptimizer;
-use crate::source::Source;
+use crate::source::{Item, Source};
 
 /// A model, its data and its loss; everything else is the run's.
 ///
@@ -198,16 +198,17 @@ pub(crate) fn mean_loss<J: Job>(
 pub enum Unit {
     /// Samples, whatever their length.
     Samples,
-    /// The positions of the samples: tokens.
+    /// The positions of the samples, tokens say: of each as many as its
+    /// [`counted_positions`](crate::Item::counted_positions).
     Positions,
 }
 
 impl Unit {
-    /// Returns what samples of these lengths count each.
-    pub(crate) fn of(self, extents: &[Extent]) -> Vec<u64> {
+    /// Returns what a sample counts.
+    pub fn of(self, sample: &impl Item) -> u64 {
         match self {
-            Self::Samples => vec![1; extents.len()],
-            Self::Positions => extents.iter().map(|it| it.positions()).collect(),
+            Self::Samples => 1,
+            Self::Positions => sample.counted_positions(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod stream;
 mod streamed;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct StepSamples<B> {
     pub draw: Draw,
     /// Lengths of each sample.
     pub extents: Vec<Extent>,
+    /// Positions of each sample at which there is something to learn.
+    pub counted: Vec<u64>,
     /// Task of each sample.
     pub tasks: Vec<u16>,
     /// Samples that could not be read and are left out.
@@ -58,8 +61,11 @@ pub struct StepSamples<B> {
 impl<B> StepSamples<B> {
     /// Returns what each row counts: the sum over its samples.
     pub(crate) fn units(&self, unit: Unit) -> Vec<u64> {
-        let units = unit.of(&self.extents);
-        self.draw.rows().map(|samples| units[samples].iter().sum()).collect()
+        let count = |samples: Range<usize>| match unit {
+            Unit::Samples => samples.len() as u64,
+            Unit::Positions => self.counted[samples].iter().sum(),
+        };
+        self.draw.rows().map(count).collect()
     }
 }
 
@@ -199,9 +205,9 @@ impl<S: Source> Loader<S> {
         let filling = Filling::new(Task { ticket: 0, draw, items: None, buffer });
         let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
         let Filled { buffer, content, .. } = filled;
-        let Content { draw, extents, tasks, skipped: unreadable } = content?;
+        let Content { draw, extents, counted, tasks, skipped: unreadable } = content?;
         skipped.extend(unreadable);
-        Ok(StepSamples { draw, extents, tasks, skipped, buffer, ends_epoch, ended })
+        Ok(StepSamples { draw, extents, counted, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     /// Passes over a step of which no sample is left, unless there was none before it either; what is told of it comes with
@@ -280,12 +286,12 @@ impl<S: Source> Loader<S> {
         let Planned { ends_epoch, ended, mut skipped, after, .. } =
             self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
         let Filled { buffer, content, .. } = filled;
-        let Content { draw, extents, tasks, skipped: left_out } = content?;
+        let Content { draw, extents, counted, tasks, skipped: left_out } = content?;
         skipped.extend(left_out);
         skipped.splice(..0, std::mem::take(&mut self.left_out));
         self.delivered = after;
         let ended = std::mem::take(&mut self.ended).into_iter().chain(ended).collect();
-        Ok(StepSamples { draw, extents, tasks, skipped, buffer, ends_epoch, ended })
+        Ok(StepSamples { draw, extents, counted, tasks, skipped, buffer, ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
@@ -374,5 +380,28 @@ impl<S: Source> Loader<S> {
             self.free.push(done.buffer);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Part;
+
+    #[test]
+    fn a_row_counts_its_samples_or_the_positions_at_which_they_have_something_to_learn() {
+        let packed = Part { packed: Some(vec![2, 1]), ..Part::new(vec![3, 0, 1], 16) };
+        let samples = StepSamples {
+            draw: Draw { epoch: 0, parts: vec![packed, Part::new(vec![2], 8)] },
+            extents: [9, 5, 12, 8].map(Extent::new).to_vec(),
+            counted: vec![9, 2, 12, 7],
+            tasks: vec![0; 4],
+            skipped: Vec::new(),
+            buffer: (),
+            ends_epoch: false,
+            ended: Vec::new(),
+        };
+        assert_eq!(samples.units(Unit::Samples), [2, 1, 1]);
+        assert_eq!(samples.units(Unit::Positions), [11, 12, 7]);
     }
 }

@@ -132,6 +132,12 @@ pub trait Item: Send + 'static {
         Bytes::ZERO
     }
 
+    /// Returns at how many of its positions there is something to learn: what it counts in the mean of a loss that is taken over
+    /// [`Unit::Positions`](crate::Unit::Positions). By default all of them.
+    fn counted_positions(&self) -> u64 {
+        self.extent().positions()
+    }
+
     /// Returns its task.
     fn task(&self) -> u16 {
         0

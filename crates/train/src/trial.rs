@@ -15,7 +15,7 @@ use crate::first_samples::first_samples;
 use crate::job::{Job, mean_loss};
 use crate::loader::{LoaderConfig, LoaderError};
 use crate::rehearsal::BlankJob;
-use crate::source::{Draw, Item, Source, SourceError};
+use crate::source::{Draw, Source, SourceError};
 
 /// Runs real steps of a job with a model and an optimizer of its own: to measure what a step needs, not to train.
 ///
@@ -83,7 +83,7 @@ impl<'a, J: Job> Trials<'a, J> {
     }
 
     /// Runs one optimizer step of collated samples as a run does: each part of the draw makes micro-batches of at most
-    /// `most` samples, which are divided where they run out of memory.
+    /// `most` samples, which are divided where they run out of memory; `units` is what each sample counts.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<'a, J: Job> Trials<'a, J> {
     pub fn step(
         &mut self,
         draw: &Draw,
-        lengths: &[Extent],
+        units: Vec<u64>,
         buffer: &<J::Source as Source>::Buffer,
         most: u32,
     ) -> Result<Ran, TrialError> {
@@ -104,7 +104,7 @@ impl<'a, J: Job> Trials<'a, J> {
             let batch = |device: &Device| uploaded(job.batch(buffer, samples, device), device);
             mean_loss(job, keys.key(Phase::Train, shape), (model, &self.device), batch, &task_weights)
         };
-        self.blank.take(parts, job.unit().of(lengths), &mean_loss)
+        self.blank.take(parts, units, &mean_loss)
     }
 
     fn collate_and_step(
@@ -115,9 +115,10 @@ impl<'a, J: Job> Trials<'a, J> {
     ) -> Result<Ran, TrialError> {
         let (draw, items) = first_samples(&*self.source, n_samples, shape.extent())?;
         self.source.collate(&draw, &items, buffer)?;
-        let lengths: Vec<_> = items.iter().map(Item::extent).collect();
+        let unit = self.job.unit();
+        let units = items.iter().map(|it| unit.of(it)).collect();
         drop(items);
-        self.step(&draw, &lengths, buffer, shape.samples)
+        self.step(&draw, units, buffer, shape.samples)
     }
 }
 

@@ -28,6 +28,13 @@ pub(crate) struct Stored {
     pub(crate) height: u32,
 }
 
+impl Stored {
+    /// Returns the longer side in pixels.
+    pub(crate) fn side(&self) -> u32 {
+        self.width.max(self.height)
+    }
+}
+
 /// A rectangle of an image, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {

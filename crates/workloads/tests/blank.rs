@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use burn::optim::GradientsParams;
 use burn::tensor::Device;
-use plimsoll_sampler::Admit;
 use plimsoll_step::squared_norm;
-use plimsoll_train::{BadSample, Job};
+use plimsoll_train::Job;
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, Recordings, RecordingsConfig, SequenceConfig, SequenceJob};
@@ -67,19 +66,22 @@ fn a_blank_step_of_sequences_is_finite() {
 
 #[test]
 fn a_blank_step_of_several_tasks_is_finite() {
-    let samples =
-        with("multitask", |folder, room| Samples::read(&SamplesConfig::new(folder.to_owned(), room)).unwrap());
-    let model = FusionConfig { channels: 4, features: 16, ..FusionConfig::default() };
-    let job = Multitask::new(MultitaskConfig { model, ..MultitaskConfig::new(3) }, Arc::new(samples));
-    check(&job, &[(1, &[1, 1]), (1, &[2, 7]), (3, &[1, 24]), (4, &[5, 3])]);
+    let job = |own_sizes| {
+        let samples = with("multitask", |folder, room| {
+            let config = SamplesConfig::new(folder.to_owned(), room);
+            Samples::read(&SamplesConfig { own_sizes, ..config }).unwrap()
+        });
+        let model = FusionConfig { channels: 4, features: 16, ..FusionConfig::default() };
+        Multitask::new(MultitaskConfig { model, ..MultitaskConfig::new(3) }, Arc::new(samples))
+    };
+    check(&job(false), &[(1, &[1, 1]), (1, &[2, 7]), (3, &[1, 24]), (4, &[5, 3])]);
+    check(&job(true), &[(1, &[1, 1, 1]), (1, &[2, 7, 9]), (3, &[1, 24, 32]), (4, &[5, 3, 16])]);
 }
 
 #[test]
 fn a_blank_step_of_texts_is_finite() {
     let corpus = with("text", |folder, room| {
-        let (folder, bad_document, lengths) = (folder.to_owned(), BadSample::Fail, Admit::default());
-        let (shares, vocabulary, longest) = (Shares::validating(0.2), 300, 64);
-        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, room }).unwrap()
+        Corpus::read(&CorpusConfig { vocabulary: 300, ..CorpusConfig::new(folder.to_owned(), room) }).unwrap()
     });
     let model = GptConfig { layers: 1, width: 16, heads: 2 };
     check(&Text::new(model, Arc::new(corpus)), &[(1, &[1]), (3, &[16])]);

@@ -14,13 +14,12 @@ use alone::alone;
 use image::{DynamicImage, Rgb, RgbImage};
 use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
-use plimsoll_sampler::Admit;
 use plimsoll_train::{BadSample, Draw, Item, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
 use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
-use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, TextError};
 use plimsoll_workloads::{Interrupted, Room, Shares, StoreConfig, Watch};
 
 #[global_allocator]
@@ -174,13 +173,11 @@ const SENTENCE: &str = "The tide comes in and the tide goes out, as it does on e
 fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> CorpusConfig {
     let room = Room { capacity, in_use: in_use(), ..Room::boundless(folder) };
     CorpusConfig {
-        folder: folder.to_owned(),
         shares: Shares::validating(0.3),
         bad_document,
         vocabulary: 400,
-        lengths: Admit::default(),
-        longest: 128,
-        room,
+        cut: Cut { longest: 128, overlap: 0 },
+        ..CorpusConfig::new(folder.to_owned(), room)
     }
 }
 

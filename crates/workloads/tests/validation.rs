@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
-use plimsoll_sampler::Admit;
-use plimsoll_train::{Amount, BadSample, Job, Metric, Validation};
+use plimsoll_train::{Amount, Job, Metric, Validation};
 use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, Samples, SamplesConfig};
 use plimsoll_workloads::sr::{BadImage, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
-use plimsoll_workloads::text::{Corpus, CorpusConfig, GptConfig, Text};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, GptConfig, Text};
 use plimsoll_workloads::{Room, Shares};
 
 use held_out::with_inference;
@@ -74,13 +73,10 @@ fn the_baseline_of_some_tiles_is_of_the_same_tiles() {
 #[test]
 fn the_baseline_of_some_sections_is_of_the_same_sections() {
     let config = CorpusConfig {
-        folder: data("text"),
         shares: Shares::validating(0.2),
-        bad_document: BadSample::Fail,
         vocabulary: 300,
-        lengths: Admit::default(),
-        longest: 32,
-        room: Room::boundless(&data("text")),
+        cut: Cut { longest: 32, overlap: 8 },
+        ..CorpusConfig::new(data("text"), Room::boundless(&data("text")))
     };
     let corpus = Arc::new(Corpus::read(&config).unwrap());
     let [all, part] = check(&Text::new(GptConfig { layers: 1, width: 16, heads: 2 }, Arc::clone(&corpus)));

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_train::NamedSource;
 use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
 use super::padded::{About, extents};
-use super::{SIGNATURE_FILE, also, held_out, padded};
+use super::{SIGNATURE_FILE, also, held_out, padded, sources};
 use crate::loading::Loading;
-use crate::prepare::{Prepared, SHOWN_NAMES, some_of};
+use crate::prepare::Prepared;
 use crate::settings::Settings;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<SequenceJob>> {
@@ -25,20 +24,13 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         lines: vec![format!(
             "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}{}",
             grouped(&recordings),
-            sources(&recordings),
+            sources(&recordings.sources),
             also(&recordings.outside)
         )],
         skipped: recordings.skipped.clone(),
         files: vec![(SIGNATURE_FILE, recordings.signature().to_json())],
     };
     Ok(padded::prepare(settings, loading, job, about)?)
-}
-
-/// Says how many recordings there are to train on of each source, where there are several.
-fn sources(recordings: &Recordings) -> String {
-    let told = |it: &NamedSource| format!("{} {}", it.name, it.n_samples);
-    let told = some_of(recordings.sources.iter().map(told), SHOWN_NAMES, "more");
-    if recordings.sources.is_empty() { String::new() } else { format!("; sources: {told}") }
 }
 
 /// Says by what the recordings are divided, where that is not one by one.

@@ -59,6 +59,7 @@ fn a_size_that_makes_no_model_is_refused_with_what_is_allowed() {
         ("text.vocabulary=256", "257 to 65535"),
         ("text.vocabulary=65536", "257 to 65535"),
         ("text.longest=0", "1 to 4294967295"),
+        ("text.overlap=512", "below `text.longest` (512)"),
         ("text.layers=0", "1 to 1024"),
         ("text.width=0", "1 to 65536"),
         ("text.heads=0", "1 to 65536"),
@@ -110,7 +111,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 35] = [
+const WORDS: [(&str, &[&str], &[&str]); 37] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -138,6 +139,7 @@ const WORDS: [(&str, &[&str], &[&str]); 35] = [
     ("data.store_limit", &["", "much", "-1"], &["1.5 GiB", "auto"]),
     ("data.stream", &["", "maybe", "2"], &["true or false"]),
     ("monitor.tensorboard", &["", "maybe", "2"], &["true or false"]),
+    ("data.source_folders", &["", "maybe", "2"], &["true or false"]),
     ("tasks.balance", &["", "even"], &["gradnorm, fixed"]),
     ("tasks.homogeneous", &["", "maybe"], &["true or false"]),
     ("tasks.weights", &["", "1, x", "-1", "nan", "2e6"], &["one number from 0 to 1000000 for each task", "default"]),
@@ -150,6 +152,7 @@ const WORDS: [(&str, &[&str], &[&str]); 35] = [
     ("tasks.normalize_shares", &["", "maybe"], &["true or false"]),
     ("multitask.places", &["", "maybe", "2"], &["true or false"]),
     ("multitask.mirror", &["", "maybe", "2"], &["true or false"]),
+    ("multitask.own_sizes", &["", "maybe", "2"], &["true or false"]),
 ];
 
 #[test]
@@ -180,6 +183,17 @@ fn a_column_is_refused_where_no_list_has_columns() {
 }
 
 #[test]
+fn images_of_their_own_sizes_have_no_places() {
+    let sets = ["job=multitask", "multitask.own_sizes=true", "multitask.places=true"];
+    refused(&sets, &[], &["`multitask.own_sizes` is true, allowed is false where `multitask.places` is true"]);
+}
+
+#[test]
+fn folders_are_sources_of_documents_alone() {
+    refused(&["job=sequence", "data.source_folders=true"], &[], &["allowed is false for any job but `text`"]);
+}
+
+#[test]
 fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
     let allowed = "`batch.pack` is true, allowed is false for `multitask`, whose samples have two lengths";
     refused(&["job=multitask", "batch.pack=true"], &[], &[allowed]);
@@ -187,10 +201,23 @@ fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
 }
 
 #[test]
+fn shares_of_packed_rows_are_refused_by_the_key_that_asks_for_them() {
+    for (set, allowed) in [
+        ("tasks.shares=0.5, 0.5", "`tasks.shares` is \"0.5, 0.5\", allowed is \"default\""),
+        ("tasks.temperature=2.0", "`tasks.temperature` is 2, allowed is 1"),
+        ("tasks.ends=first", "`tasks.ends` is \"first\", allowed is \"all-once\""),
+    ] {
+        let allowed = format!("{allowed} where `batch.pack` is true");
+        refused(&["job=text", "data.source_folders=true", "batch.pack=true", set], &[], &[&allowed]);
+    }
+}
+
+#[test]
 fn a_stream_is_refused_where_samples_are_not_read_one_by_one_and_its_old_key_names_the_new_one() {
-    let allowed = "`data.stream` is true, allowed is false for any job but `sequence` and `multitask`";
+    let allowed = "`data.stream` is true, allowed is false for `sr`, whose samples have no lengths";
     refused(&["data.stream=true"], &[], &[allowed]);
-    refused(&["job=text", "data.stream=true"], &[], &[allowed]);
+    let allowed = ["allowed is false for `text`", "`data.source_folders`", "`batch.pack`", "without a stream"];
+    refused(&["job=text", "data.stream=true", "batch.pack=true"], &[], &allowed);
     refused(&["job=sequence", "sequence.stream=false"], &[], &["`sequence.stream` is no known key", "`data.stream`?"]);
 }
 

@@ -35,7 +35,7 @@ impl Settings {
                 return refused("train.replicas", n, "1 or \"cores\" where `train.deterministic` is true");
             }
         }
-        self.check_multiples()?;
+        self.check_models()?;
         self.check_data()?;
         if self.batch.effective_unit == EffectiveUnit::Tokens {
             let allowed = match self.job {
@@ -47,15 +47,7 @@ impl Settings {
                 return refused("batch.effective_unit", "\"tokens\"", allowed);
             }
         }
-        if self.batch.pack && self.job != JobName::Text {
-            let allowed = match self.job {
-                JobName::Multitask => {
-                    "false for `multitask`, whose samples have two lengths: several in a row have one"
-                }
-                _ => "false for any job but `text`",
-            };
-            return refused("batch.pack", true, allowed);
-        }
+        self.check_packing()?;
         if 1 < self.batch.multiple_of {
             let unpadded = match (self.job, self.batch.pack) {
                 (JobName::Sr, _) => "1 for `sr`, whose samples are cut",
@@ -71,6 +63,29 @@ impl Settings {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));
         }
         Ok(())
+    }
+
+    /// Only samples with one length that is known lie in a row together, and rows are in no shares.
+    fn check_packing(&self) -> Result<(), UserError> {
+        if !self.batch.pack {
+            return Ok(());
+        }
+        let allowed = match self.job {
+            JobName::Multitask => "false for `multitask`, whose samples have two lengths: several in a row have one",
+            JobName::Sr | JobName::Sequence => "false for any job but `text`",
+            JobName::Text => "",
+        };
+        if !allowed.is_empty() {
+            return refused("batch.pack", true, allowed);
+        }
+        match self.asked_shares() {
+            Some((key, value, usual)) => {
+                let allowed =
+                    format!("{usual} where `batch.pack` is true: padded samples have shares, packed rows none");
+                refused(&format!("tasks.{key}"), value, &allowed)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses a multiple that no micro-batch of the longest samples has room for.
@@ -142,8 +157,24 @@ impl Settings {
             let allowed = "\"\" but for `sequence`, whose `labels.csv` has columns";
             return refused(key, format!("\"{column}\""), allowed);
         }
-        if self.data.stream && !matches!(self.job, JobName::Sequence | JobName::Multitask) {
-            return refused("data.stream", true, "false for any job but `sequence` and `multitask`");
+        if self.data.source_folders && self.job != JobName::Text {
+            return refused(
+                "data.source_folders",
+                true,
+                "false for any job but `text`, whose documents lie in folders",
+            );
+        }
+        if self.data.stream {
+            match self.job {
+                JobName::Sequence | JobName::Multitask => (),
+                JobName::Sr => return refused("data.stream", true, "false for `sr`, whose samples have no lengths"),
+                JobName::Text => {
+                    let allowed = "false for `text`: a tokenizer is made of all documents before the first step, so that lengths \
+                                   are known, and shares of sources (`data.source_folders`) and packed rows (`batch.pack`) are \
+                                   planned without a stream";
+                    return refused("data.stream", true, allowed);
+                }
+            }
         }
         self.check_lengths()
     }
@@ -162,11 +193,20 @@ impl Settings {
         }
     }
 
-    /// Each head of an attention has as many features.
-    fn check_multiples(&self) -> Result<(), UserError> {
+    /// Each head of an attention has as many features, each piece of a section something new, and images that have places one size.
+    fn check_models(&self) -> Result<(), UserError> {
+        let (longest, overlap) = (self.text.longest, self.text.overlap);
+        if longest <= overlap {
+            return refused("text.overlap", overlap, &format!("below `text.longest` ({longest})"));
+        }
         let (width, heads, features) = (self.text.width, self.text.heads, self.multitask.features);
         if !width.is_multiple_of(heads) {
             return refused("text.width", width, &format!("a multiple of `text.heads` ({heads})"));
+        }
+        if self.multitask.own_sizes && self.multitask.places {
+            let allowed =
+                "false where `multitask.places` is true: the places of images of different shapes are not the same";
+            return refused("multitask.own_sizes", true, allowed);
         }
         if !features.is_multiple_of(N_HEADS) {
             return refused("multitask.features", features, &format!("a multiple of {N_HEADS}"));

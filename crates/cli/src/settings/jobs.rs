@@ -6,7 +6,7 @@ use plimsoll_sampler::{Admit, Oversize};
 use plimsoll_train::BadSample;
 use plimsoll_workloads::multitask::{Augmentation, FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
-use plimsoll_workloads::text::{CorpusConfig, GptConfig};
+use plimsoll_workloads::text::{CorpusConfig, Cut, GptConfig};
 use plimsoll_workloads::{Room, Shares};
 
 use super::{Multitask, Sequence, Settings, Text};
@@ -67,10 +67,11 @@ impl Settings {
     }
 
     pub(crate) fn samples(&self, room: Room) -> SamplesConfig {
-        let Multitask { image_size, max_words, .. } = self.multitask;
+        let Multitask { image_size, own_sizes, max_words, .. } = self.multitask;
         SamplesConfig {
             folder: self.folder("multitask"),
             image_size,
+            own_sizes,
             max_words,
             shares: self.shares(),
             lengths: self.lengths(),
@@ -92,14 +93,15 @@ impl Settings {
     }
 
     pub(crate) fn corpus(&self, room: Room) -> CorpusConfig {
-        let Text { vocabulary, longest, .. } = self.text;
+        let Text { vocabulary, longest, overlap, .. } = self.text;
         CorpusConfig {
             folder: self.folder("text"),
+            source_folders: self.data.source_folders,
             shares: self.shares(),
             bad_document: self.bad_sample(),
             vocabulary,
             lengths: self.lengths(),
-            longest,
+            cut: Cut { longest, overlap },
             room,
         }
     }

@@ -52,7 +52,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 55] = [
+pub(crate) const RANGES: [(&str, Range); 56] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -105,6 +105,7 @@ pub(crate) const RANGES: [(&str, Range); 55] = [
     ("multitask.max_words", Whole(1, MOST)),
     ("text.vocabulary", VOCABULARY),
     ("text.longest", Whole(1, MOST_COUNT)),
+    ("text.overlap", Whole(0, MOST_COUNT)),
     ("text.layers", Whole(1, MOST_BLOCKS)),
     ("text.width", Whole(1, MOST)),
     ("text.heads", Whole(1, MOST)),

@@ -88,14 +88,8 @@ impl Settings {
     /// Gives tasks or sources the shares that are asked for: by numbers, or by `tasks.temperature`, which is 1 where
     /// `tasks.ends` alone asks for some.
     pub(crate) fn mix(&self, mixed: &Mixed, mix: &mut TaskMix) -> Result<(), UserError> {
-        let (shares, temperature, ends) = (&self.tasks.shares, self.tasks.temperature, self.tasks.ends);
-        let is_own = (temperature - 1.0).abs() < f64::EPSILON;
-        let (key, value, usual) = match (shares.is_default(), is_own, ends) {
-            (true, true, EpochEnds::AllOnce) => return Ok(()),
-            (false, ..) => ("shares", format!("\"{shares}\""), "\"default\""),
-            (true, false, _) => ("temperature", temperature.to_string(), "1"),
-            (true, true, _) => ("ends", format!("\"{}\"", ends.word()), "\"all-once\""),
-        };
+        let (shares, temperature) = (&self.tasks.shares, self.tasks.temperature);
+        let Some((key, value, usual)) = self.asked_shares() else { return Ok(()) };
         if mixed.names.len() < 2 {
             return Err(refused(
                 key,
@@ -106,7 +100,7 @@ impl Settings {
                 ),
             ));
         }
-        if !shares.is_default() && !is_own {
+        if !shares.is_default() && !self.has_no_temperature() {
             return Err(refused("temperature", &temperature.to_string(), "1 where `tasks.shares` are given"));
         }
         let wanted = if shares.is_default() {
@@ -120,12 +114,31 @@ impl Settings {
         mixed.check(mix).map_err(|error| refused(key, &value, &mixed.allowed(&error)))
     }
 
+    /// Returns which key asks for shares, with its value and the one that asks for none; `None` where no key does.
+    pub(super) fn asked_shares(&self) -> Option<(&'static str, String, &'static str)> {
+        let (shares, temperature, ends) = (&self.tasks.shares, self.tasks.temperature, self.tasks.ends);
+        match (shares.is_default(), self.has_no_temperature(), ends) {
+            (true, true, EpochEnds::AllOnce) => None,
+            (false, ..) => Some(("shares", format!("\"{shares}\""), "\"default\"")),
+            (true, false, _) => Some(("temperature", temperature.to_string(), "1")),
+            (true, true, _) => Some(("ends", format!("\"{}\"", ends.word()), "\"all-once\"")),
+        }
+    }
+
+    fn has_no_temperature(&self) -> bool {
+        (self.tasks.temperature - 1.0).abs() < f64::EPSILON
+    }
+
     /// Says how the samples come to have several sources, where they may.
     fn more_sources(&self) -> &'static str {
-        match (self.job, self.data.source_column.is_empty()) {
-            (JobName::Sequence, true) => {
+        match self.job {
+            JobName::Sequence if self.data.source_column.is_empty() => {
                 "; `data.source_column` names the column of `labels.csv` that tells sources apart"
             }
+            JobName::Text if !self.data.source_folders => {
+                "; `data.source_folders = true` makes each folder of documents a source"
+            }
+            JobName::Text => "; each folder of documents in `data.folder` is a source, and there is one",
             _ => "",
         }
     }

@@ -40,6 +40,8 @@ pub(super) struct Content {
     pub(super) draw: Draw,
     /// Lengths of each sample of the draw.
     pub(super) extents: Vec<Extent>,
+    /// What each sample of the draw counts in a mean over positions.
+    pub(super) counted: Vec<u64>,
     /// Task of each sample of the draw.
     pub(super) tasks: Vec<u16>,
     pub(super) skipped: Vec<u64>,
@@ -142,8 +144,9 @@ impl<S: Source> Filling<S> {
             }
         }
         let extents = items.iter().map(Item::extent).collect();
+        let counted = items.iter().map(Item::counted_positions).collect();
         let tasks = items.iter().map(Item::task).collect();
-        Ok(Content { draw, extents, tasks, skipped })
+        Ok(Content { draw, extents, counted, tasks, skipped })
     }
 }
 

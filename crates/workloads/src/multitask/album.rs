@@ -1,4 +1,4 @@
-//! The images of a folder, as squares of one size.
+//! The images of a folder, in the sizes that they have in batches.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use plimsoll_types::Bytes;
 
 use super::samples_config::SamplesConfig;
+use super::sizes::Fit;
 use crate::image_file::{ImageFault, ImageFile};
 use crate::resample::{Filter, Resampler};
 use crate::room::Room;
@@ -17,7 +18,7 @@ use crate::store::{PixelStore, Stored, Window};
 #[derive(Debug)]
 pub(crate) struct Album {
     folder: PathBuf,
-    size: u32,
+    fit: Fit,
     room: Room,
     /// What became of each image that was asked for.
     images: BTreeMap<String, Result<Stored, String>>,
@@ -28,11 +29,11 @@ pub(crate) struct Album {
 }
 
 impl Album {
-    /// Starts an album of squares.
+    /// Starts an album.
     pub(crate) fn create(config: &SamplesConfig) -> io::Result<Self> {
         let (folder, room) = (config.folder.clone(), config.room.clone());
         let store = PixelStore::create(&room.store)?;
-        Ok(Self { folder, size: config.image_size, room, images: BTreeMap::new(), store, end: 0, of_heads: false })
+        Ok(Self { folder, fit: config.fit(), room, images: BTreeMap::new(), store, end: 0, of_heads: false })
     }
 
     /// Starts an album that reads heads and holds no pixels.
@@ -44,7 +45,7 @@ impl Album {
     pub(crate) fn add(&mut self, name: &str) -> io::Result<Result<(), String>> {
         if !self.images.contains_key(name) {
             let image = match self.decode(name) {
-                Ok(image) => Ok(self.keep(&image)?),
+                Ok(decoded) => Ok(self.keep(&decoded)?),
                 Err(reason) => Err(format!("use {}: {reason}", self.folder.join(name).display())),
             };
             self.images.insert(name.to_owned(), image);
@@ -52,10 +53,9 @@ impl Album {
         Ok(self.images[name].as_ref().map(|_| ()).map_err(Clone::clone))
     }
 
-    /// Returns the rows of an image as a square.
-    fn decode(&self, name: &str) -> Result<Vec<u8>, String> {
+    fn decode(&self, name: &str) -> Result<Decoded, String> {
         let file = ImageFile::look(&self.folder.join(name)).map_err(|fault| self.reason(name, &fault))?;
-        let (needed, left) = (squared_bytes(&file, self.size as usize), self.room.left());
+        let (needed, left) = (decoded_bytes(&file, self.fit), self.room.left());
         if left < needed {
             let (capacity, ImageFile { width, height, .. }) = (self.room.capacity_for(needed), file);
             return Err(format!(
@@ -64,14 +64,13 @@ impl Album {
             ));
         }
         if self.of_heads {
-            return Ok(Vec::new());
+            return Ok(Decoded { size: self.fit.of((file.width, file.height)), rows: Vec::new() });
         }
-        squared(&file, self.size as usize).map_err(|fault| self.reason(name, &fault))
+        decoded(&file, self.fit).map_err(|fault| self.reason(name, &fault))
     }
 
-    fn keep(&mut self, pixels: &[u8]) -> io::Result<Stored> {
-        let stored = Stored { offset: self.end, width: self.size, height: self.size };
-        let limit = self.store.limit;
+    fn keep(&mut self, Decoded { size: (width, height), rows: pixels }: &Decoded) -> io::Result<Stored> {
+        let (stored, limit) = (Stored { offset: self.end, width: *width, height: *height }, self.store.limit);
         self.end += pixels.len() as u64;
         if limit < Bytes(self.end) {
             return Err(io::Error::other(format!("they take more than `data.store_limit`, which is {limit}")));
@@ -93,25 +92,33 @@ impl Album {
         self.images.get(name)?.as_ref().ok().copied()
     }
 
-    /// Returns the side of every image in pixels.
-    pub(crate) fn size(&self) -> u32 {
-        self.size
+    /// Returns what size images become.
+    pub(crate) fn fit(&self) -> Fit {
+        self.fit
     }
 
-    /// Reads an image as rows of interleaved RGB.
-    ///
-    /// # Shapes
-    ///
-    /// - `into`: `[size, size, 3]`
-    pub(crate) fn read(&self, image: Stored, into: &mut [u8]) -> io::Result<()> {
-        let window = Window { x: 0, y: 0, width: self.size, height: self.size };
-        self.store.read(image, window, into)
+    /// Reads an image.
+    pub(crate) fn read(&self, image: Stored) -> io::Result<Decoded> {
+        let Stored { width, height, .. } = image;
+        let mut rows = vec![0; 3 * width as usize * height as usize];
+        self.store.read(image, Window { x: 0, y: 0, width, height }, &mut rows)?;
+        Ok(Decoded { size: (width, height), rows })
     }
 }
 
-/// Decodes an image as rows of interleaved RGB, of shape `[size, size, 3]`.
-pub(super) fn squared(file: &ImageFile, size: usize) -> Result<Vec<u8>, ImageFault> {
-    let (from, to) = sides(file, size);
+/// An image that was decoded, and has its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    /// Width and height in pixels.
+    pub(crate) size: (u32, u32),
+    /// `[height, width, 3]`: interleaved RGB.
+    pub(crate) rows: Vec<u8>,
+}
+
+/// Decodes an image.
+pub(super) fn decoded(file: &ImageFile, fit: Fit) -> Result<Decoded, ImageFault> {
+    let from = (file.width, file.height);
+    let to = fit.of(from);
     let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
     let mut n_rows = 0;
     file.rows(&mut |row| {
@@ -127,19 +134,14 @@ pub(super) fn squared(file: &ImageFile, size: usize) -> Result<Vec<u8>, ImageFau
     match n_rows {
         u32::MAX => Err(ImageFault::Damaged("it is not the image that it was".to_owned())),
         n if n < from.1 => Err(ImageFault::Damaged("rows are missing".to_owned())),
-        _ => Ok(pixels),
+        _ => Ok(Decoded { size: to, rows: pixels }),
     }
 }
 
-/// Returns what [`squared`] holds at most.
-pub(super) fn squared_bytes(file: &ImageFile, size: usize) -> Bytes {
-    let (from, to) = sides(file, size);
+/// Returns what [`decoded`] holds at most.
+pub(super) fn decoded_bytes(file: &ImageFile, fit: Fit) -> Bytes {
+    let from = (file.width, file.height);
+    let to = fit.of(from);
     let resampled = Resampler::needed(Filter::Triangle, from, to);
-    file.needed.saturating_add(resampled).saturating_add(Bytes(3 * (size as u64).pow(2)))
-}
-
-/// Returns width and height before and after.
-fn sides(file: &ImageFile, size: usize) -> ((u32, u32), (u32, u32)) {
-    let size = u32::try_from(size).unwrap_or(u32::MAX);
-    ((file.width, file.height), (size, size))
+    file.needed.saturating_add(resampled).saturating_add(Bytes(3 * u64::from(to.0) * u64::from(to.1)))
 }

@@ -35,7 +35,7 @@ impl Default for Augmentation {
     }
 }
 
-/// Turns, stretches, slants, shifts and colours a square image a little, enlarges a part of it, and blots out another.
+/// Turns, stretches, slants, shifts and colours an image a little, enlarges a part of it, and blots out another.
 ///
 /// Beyond its border is what is on it.
 ///
@@ -43,38 +43,39 @@ impl Default for Augmentation {
 ///
 /// # Shapes
 ///
-/// - `source` and output: `[3, size, size]`
-pub(crate) fn warped(source: &[u8], size: usize, by: Augmentation, chance: &mut Chance) -> Vec<u8> {
+/// - `source` and output: `[3, height, width]`
+pub(crate) fn warped(source: &[u8], sides: [usize; 2], by: Augmentation, chance: &mut Chance) -> Vec<u8> {
     let tangent = chance.around_zero(TURN);
     let [sin, cos] = [2.0 * tangent, 1.0 - tangent * tangent].map(|it| it / (1.0 + tangent * tangent));
     let zoom = 1.0 - chance.around_zero(by.zoom).abs();
     let [stretch_x, stretch_y] = [(); 2].map(|()| zoom * (1.0 + chance.around_zero(STRETCH)));
     let stretch_x = if by.mirror && chance.flip() { -stretch_x } else { stretch_x };
     let slant = chance.around_zero(SLANT);
-    let [shift_x, shift_y] = [(); 2].map(|()| chance.around_zero(SHIFT * size as f32));
-    let centre = (size as f32 - 1.0) / 2.0;
+    let [shift_x, shift_y] = sides.map(|side| chance.around_zero(SHIFT * side as f32));
+    let [centre_x, centre_y] = sides.map(|side| (side as f32 - 1.0) / 2.0);
+    let [width, height] = sides;
     let mut warped = vec![0; source.len()];
-    for (at, place) in (0..size * size).map(|at| (at, (at % size, at / size))) {
-        let v = (place.1 as f32 - centre) * stretch_y;
-        let u = (place.0 as f32 - centre) * stretch_x + slant * v;
-        let (x, y) = (cos * u - sin * v + centre + shift_x, sin * u + cos * v + centre + shift_y);
-        let corners = Corners::around(x, y, size);
-        for (from, into) in source.chunks_exact(size * size).zip(warped.chunks_exact_mut(size * size)) {
+    for (at, place) in (0..width * height).map(|at| (at, (at % width, at / width))) {
+        let v = (place.1 as f32 - centre_y) * stretch_y;
+        let u = (place.0 as f32 - centre_x) * stretch_x + slant * v;
+        let (x, y) = (cos * u - sin * v + centre_x + shift_x, sin * u + cos * v + centre_y + shift_y);
+        let corners = Corners::around(x, y, sides);
+        for (from, into) in source.chunks_exact(width * height).zip(warped.chunks_exact_mut(width * height)) {
             into[at] = corners.of(from);
         }
     }
-    recolor(&mut warped, size, by.colors, chance);
-    blot(&mut warped, size, chance);
+    recolor(&mut warped, width * height, by.colors, chance);
+    blot(&mut warped, sides, chance);
     warped
 }
 
 /// Changes each colour by a factor and a summand, as another light would.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
-fn recolor(planes: &mut [u8], size: usize, most: f32, chance: &mut Chance) {
+fn recolor(planes: &mut [u8], n_pixels: usize, most: f32, chance: &mut Chance) {
     if most <= 0.0 {
         return;
     }
-    for plane in planes.chunks_exact_mut(size * size) {
+    for plane in planes.chunks_exact_mut(n_pixels) {
         let (factor, summand) = (1.0 + chance.around_zero(most), chance.around_zero(most * ADDED * BRIGHTEST));
         let changed = |it: u8| (f32::from(it) * factor + summand).clamp(0.0, BRIGHTEST) + 0.5;
         for it in plane {
@@ -85,15 +86,16 @@ fn recolor(planes: &mut [u8], size: usize, most: f32, chance: &mut Chance) {
 
 /// Fills a rectangle anywhere with the mean colour.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a side, and a mean of bytes")]
-fn blot(planes: &mut [u8], size: usize, chance: &mut Chance) {
-    let most = (BLOT * size as f32) as usize;
-    let [(left, right), (top, bottom)] = [(); 2].map(|()| {
-        let start = chance.below(size);
-        (start, (start + chance.below(most + 1)).min(size))
+fn blot(planes: &mut [u8], sides: [usize; 2], chance: &mut Chance) {
+    let [(left, right), (top, bottom)] = sides.map(|side| {
+        let most = (BLOT * side as f32) as usize;
+        let start = chance.below(side);
+        (start, (start + chance.below(most + 1)).min(side))
     });
-    for plane in planes.chunks_exact_mut(size * size) {
+    let [width, height] = sides;
+    for plane in planes.chunks_exact_mut(width * height) {
         let mean = plane.iter().map(|it| u64::from(*it)).sum::<u64>() / plane.len() as u64;
-        plane.chunks_exact_mut(size).take(bottom).skip(top).for_each(|row| row[left..right].fill(mean as u8));
+        plane.chunks_exact_mut(width).take(bottom).skip(top).for_each(|row| row[left..right].fill(mean as u8));
     }
 }
 
@@ -106,12 +108,11 @@ struct Corners {
 
 impl Corners {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the image")]
-    fn around(x: f32, y: f32, size: usize) -> Self {
-        let most = size as f32 - 1.0;
-        let (x, y) = (x.clamp(0.0, most), y.clamp(0.0, most));
+    fn around(x: f32, y: f32, [width, height]: [usize; 2]) -> Self {
+        let (x, y) = (x.clamp(0.0, width as f32 - 1.0), y.clamp(0.0, height as f32 - 1.0));
         let (left, top) = (x as usize, y as usize);
-        let (next, below) = ((left + 1).min(size - 1), (top + 1).min(size - 1));
-        let at = [top * size + left, top * size + next, below * size + left, below * size + next];
+        let (next, below) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
+        let at = [top * width + left, top * width + next, below * width + left, below * width + next];
         Self { at, right: x - left as f32, lower: y - top as f32 }
     }
 
@@ -131,7 +132,7 @@ mod tests {
     fn a_warp_depends_on_seed_epoch_and_sample_alone_and_moves_something() {
         let source: Vec<u8> = (0..3 * 16 * 16).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect();
         let by = Augmentation { mirror: true, ..Augmentation::default() };
-        let warp = |seed, epoch, sample| warped(&source, 16, by, &mut Chance::new(seed, epoch, sample));
+        let warp = |seed, epoch, sample| warped(&source, [16; 2], by, &mut Chance::new(seed, epoch, sample));
         assert_eq!(warp(1, 2, 3), warp(1, 2, 3));
         for other in [warp(2, 2, 3), warp(1, 3, 3), warp(1, 2, 4), source.clone()] {
             assert_ne!(warp(1, 2, 3), other);
@@ -142,15 +143,17 @@ mod tests {
     fn what_is_even_stays_so() {
         let even = [vec![9; 64], vec![200; 64], vec![255; 64]].concat();
         let by = Augmentation { colors: 0.0, mirror: true, ..Augmentation::default() };
-        assert_eq!(warped(&even, 8, by, &mut Chance::new(5, 6, 7)), even);
-        let colored = warped(&even, 8, Augmentation::default(), &mut Chance::new(5, 6, 7));
+        for sides in [[8, 8], [16, 4], [1, 64]] {
+            assert_eq!(warped(&even, sides, by, &mut Chance::new(5, 6, 7)), even);
+        }
+        let colored = warped(&even, [8; 2], Augmentation::default(), &mut Chance::new(5, 6, 7));
         assert!(colored.chunks(64).all(|plane| plane.iter().all(|it| *it == plane[0])) && colored != even);
     }
 
     /// The image of which the left half is black and the right one white, seen with so much of one change alone.
     fn seen(by: Augmentation, sample: u64) -> Vec<u8> {
         let half: Vec<u8> = (0..32 * 32).map(|at| if at % 32 < 16 { 0 } else { 255 }).collect();
-        warped(&[half.clone(), half.clone(), half].concat(), 32, by, &mut Chance::new(1, 2, sample))
+        warped(&[half.clone(), half.clone(), half].concat(), [32; 2], by, &mut Chance::new(1, 2, sample))
     }
 
     #[test]
@@ -175,11 +178,29 @@ mod tests {
             .collect();
         let n_black = |zoom| {
             let by = Augmentation { zoom, colors: 0.0, mirror: false };
-            let warp = |sample| warped(&ring, 32, by, &mut Chance::new(1, 2, sample));
+            let warp = |sample| warped(&ring, [32; 2], by, &mut Chance::new(1, 2, sample));
             (0..100).map(|sample| warp(sample).iter().filter(|it| **it < 64).count()).sum::<usize>()
         };
         let [whole, some, few] = [0.0, 0.3, 0.6].map(n_black);
         assert!(few < some && some < whole, "{few} {some} {whole}");
+    }
+
+    #[test]
+    fn a_wide_image_keeps_its_shape() {
+        // Columns of one colour each: a small warp of them looks about the same from top to bottom.
+        let columns: Vec<u8> = (0..3 * 40 * 10).map(|at| u8::try_from(at % 40 * 6).unwrap()).collect();
+        let by = Augmentation { zoom: 0.0, colors: 0.0, mirror: false };
+        let seen: Vec<_> =
+            (0..40).map(|sample| warped(&columns, [40, 10], by, &mut Chance::new(1, 2, sample))).collect();
+        let column = |x: usize| seen.iter().map(|it| u64::from(it[5 * 40 + x])).sum::<u64>() / 40;
+        assert!(seen.iter().all(|it| it.len() == columns.len()));
+        assert!(
+            column(4) + 60 < column(20) && column(20) + 60 < column(36),
+            "{} {} {}",
+            column(4),
+            column(20),
+            column(36)
+        );
     }
 
     #[test]

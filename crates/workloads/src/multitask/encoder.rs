@@ -9,6 +9,8 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use super::fusion_config::FusionConfig;
+use super::seen::{N_CONVOLUTIONS, Seen};
+use super::sizes::Fit;
 use crate::cpu::{normalize, softmax};
 use crate::rows::by_rows;
 
@@ -28,15 +30,16 @@ pub(crate) struct ImageEncoder {
 }
 
 impl ImageEncoder {
-    pub(crate) fn new(size: usize, config: FusionConfig, device: &Device) -> Self {
+    pub(crate) fn new(fit: Fit, config: FusionConfig, device: &Device) -> Self {
         let FusionConfig { channels, features, has_places } = config;
-        let widths = [3, channels, 2 * channels, 4 * channels];
+        let has_places = has_places && !fit.keeps_shape;
+        let widths: [usize; 1 + N_CONVOLUTIONS] = [3, channels, 2 * channels, 4 * channels];
         let convolution = |pair: &[usize]| {
             let config = Conv2dConfig::new([pair[0], pair[1]], [3, 3]).with_stride([2, 2]);
             config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(device)
         };
         let convolutions: Vec<_> = widths.windows(2).map(convolution).collect();
-        let rest = convolutions.iter().fold(size, |rest, _| rest.div_ceil(2));
+        let rest = convolutions.iter().fold(fit.side as usize, |rest, _| rest.div_ceil(2));
         let n_pooled = 2 * widths[1..].iter().sum::<usize>();
         let n_seen = if has_places { widths[3] * rest * rest } else { n_pooled };
         Self { convolutions, output: LinearConfig::new(n_seen, features).init(device), has_places }
@@ -46,15 +49,21 @@ impl ImageEncoder {
     ///
     /// # Shapes
     ///
-    /// - `images`: `[n, 3, size, size]`
+    /// - `images`: `[n, 3, side, side]`, 0 beside what is `seen` of one that is smaller than its place; one that is seen nowhere
+    ///   has features of no meaning
     /// - output: `[n, features]`, the mean of whose squares is 1
-    pub(crate) fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+    pub(crate) fn forward(&self, images: Tensor<4>, seen: &[Seen]) -> Tensor<2> {
         let mut pooled = Vec::with_capacity(2 * self.convolutions.len());
-        let last = self.convolutions.iter().fold(images, |x, convolution| {
-            let maps = relu(convolution.forward(x));
+        let last = self.convolutions.iter().enumerate().fold(images, |x, (at, convolution)| {
+            let (maps, seen) = (relu(convolution.forward(x)), seen.get(at));
+            let maps = if let Some(seen) = seen { seen.only(maps) } else { maps };
             if !self.has_places {
                 let places: Tensor<3> = maps.clone().flatten(2, 3);
-                pooled.push(places.clone().mean_dim(2).squeeze_dim::<2>(2));
+                pooled.push(match seen {
+                    Some(seen) => seen.mean(places.clone()),
+                    None => places.clone().mean_dim(2).squeeze_dim::<2>(2),
+                });
+                // Nothing is below 0, which is what lies beside an image.
                 pooled.push(places.max_dim(2).squeeze_dim::<2>(2));
             }
             maps
@@ -142,5 +151,32 @@ impl TextEncoder {
         let wide = relu(by_rows(&self.wide, normalize(&self.norm_layers, x.clone())));
         let x = x + by_rows(&self.narrow, wide);
         shares.matmul(x).squeeze_dim(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Distribution;
+
+    use super::*;
+
+    #[test]
+    fn an_image_in_a_larger_place_has_the_features_that_it_has_alone() {
+        let device = Device::flex();
+        device.seed(3);
+        let config = FusionConfig { channels: 4, features: 8, ..FusionConfig::default() };
+        let encoder = ImageEncoder::new(Fit { side: 32, keeps_shape: true }, config, &device);
+        let values = |features: Tensor<2>| features.into_data().iter::<f32>().collect::<Vec<_>>();
+        for size @ [height, width] in [[1, 1], [7, 10], [10, 7], [16, 16], [5, 17], [2, 31]] {
+            let image = Tensor::<4>::random([1, 3, height, width], Distribution::Uniform(-2.0, 2.0), &device);
+            let alone = values(encoder.forward(image.clone(), &[]));
+            for side in [17.max(width), 32, 33] {
+                let place = Tensor::zeros([1, 3, side, side], &device);
+                let place = place.slice_assign([0..1, 0..3, 0..height, 0..width], image.clone());
+                let found = values(encoder.forward(place, &Seen::of(&[size], side, &device)));
+                let is_off = |(a, b): (&f32, &f32)| 1e-5 < (a - b).abs();
+                assert!(!alone.iter().zip(&found).any(is_off), "{size:?} in {side}: {alone:?} {found:?}");
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ pub struct FusionConfig {
     /// Features of an image, of a text, and of both together; a multiple of 4, 64 by default.
     pub features: usize,
     /// Whether it counts where in an image something is, as in letters; not by default, since few photographs teach it
-    /// wrongly.
+    /// wrongly. Places of images that keep their own shapes do not count in any case: no two have the same.
     pub has_places: bool,
 }
 

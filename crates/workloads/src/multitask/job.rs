@@ -17,7 +17,7 @@ use super::loaded::LoadedSample;
 use super::model::FusionModel;
 use super::sample::Sample;
 use super::samples::Samples;
-use super::sizes::Sizes;
+use super::sizes::{Fit, Sizes};
 use super::source::{SampleBuffer, SampleSource};
 
 /// Size and data of the job.
@@ -131,7 +131,7 @@ impl Multitask {
         let mut scores = Vec::with_capacity(shown.len());
         for group in shown.chunk_by(|a, b| a.sample.n_images() == b.sample.n_images()) {
             let mut of_group = vec![Score::default(); group.len()];
-            let extents = group.iter().map(|it| it.sample.extent());
+            let extents = group.iter().map(|it| self.samples.extent(it.sample));
             let extent = extents.reduce(Extent::joined).unwrap_or_else(|| unreachable!("a group has samples"));
             inference.run(group.len(), extent, &mut |range| {
                 of_group[range.clone()].copy_from_slice(&self.forward(model, (&group[range], extent), device)?);
@@ -165,6 +165,19 @@ impl Multitask {
         let rows = known.chunks_exact(known.len() / shown.len());
         Ok(rows.zip(&loaded).map(|(row, it)| Score::of(&row[sizes.outputs_of(it.task())], it.label())).collect())
     }
+}
+
+/// Returns what the tensors of a step grow with where images keep their shapes: samples with the square of their words, and
+/// with their images and the planes of each; and what there is once for a batch, with words and with one plane.
+fn features_of_shaped() -> Features {
+    let (of_batch, of_samples) = (
+        [[0, 0, 0], [0, 1, 0], [0, 2, 0], [0, 0, 1], [0, 0, 2]],
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 2, 0], [1, 0, 1], [1, 0, 2]],
+    );
+    let with = |samples: u8| move |[images, words, side]: [u8; 3]| [samples, images, words, side];
+    let all: Vec<_> = of_batch.map(with(0)).into_iter().chain(of_samples.map(with(1))).collect();
+    let all: Vec<&[u8]> = all.iter().map(|it| &it[..]).collect();
+    Features::try_new(&all).unwrap_or_else(|error| unreachable!("eleven that differ: {error}"))
 }
 
 /// Chooses which samples are measured, and puts those of as many images together.
@@ -211,12 +224,13 @@ impl Job for Multitask {
 
     fn program(&self) -> String {
         let FusionConfig { channels, features, has_places } = self.config.model;
-        let Sizes { image, words, outputs } = self.samples.sizes();
+        let Sizes { image: Fit { side, keeps_shape }, words, outputs } = self.samples.sizes();
         let outputs: Vec<_> = outputs.iter().map(ToString::to_string).collect();
         let (n_ids, probes) = (self.samples.n_words(), if self.config.measure_tasks { ", probed" } else { "" });
-        let pooled = if has_places { "" } else { ", pooled," };
+        let pooled = if has_places && !keeps_shape { "" } else { ", pooled," };
+        let images = if keeps_shape { "images of sizes of their own up to" } else { "images of" };
         format!(
-            "multitask of {channels} channels{pooled} and {features} features on images of {image} px, {words} of {n_ids} \
+            "multitask of {channels} channels{pooled} and {features} features on {images} {side} px, {words} of {n_ids} \
              words and tasks of {} answers, cross-entropy{probes}",
             outputs.join(", ")
         )
@@ -236,15 +250,15 @@ impl Job for Multitask {
     }
 
     fn features(&self) -> Features {
-        Features::complete(2)
+        if self.samples.sizes().image.keeps_shape { features_of_shaped() } else { Features::complete(2) }
     }
 
     fn unit_of_length(&self) -> &'static str {
-        "images × words"
+        self.samples.sizes().unit()
     }
 
     fn describe_validation(&self, extent: Extent) -> String {
-        format!("a sample of {extent} images × words, held out")
+        format!("a sample of {extent} {}, held out", self.unit_of_length())
     }
 
     fn tasks(&self) -> &[String] {

@@ -23,6 +23,8 @@
 //! are not held out, and each a little turned, stretched, coloured, enlarged and blotted: a few dozen images are soon
 //! known by heart, and what an image shows is pooled over its places, which so few teach nothing about
 //! (`FusionConfig::has_places` keeps them).
+//! Images become squares of one size, or keep their own shapes and sizes (`SamplesConfig::own_sizes`): samples then have a third
+//! axis, the longest side, to which a batch pads them, and what is padding is 0 after every convolution and counts in no mean.
 //! So no held-out image is ever trained on, while a line with images on both sides serves twice, and its text with it.
 //!
 //! Each task is measured by its cross-entropy and by its accuracy.
@@ -53,6 +55,7 @@ mod sample;
 mod samples;
 mod samples_config;
 mod scarce;
+mod seen;
 mod signature;
 mod sizes;
 mod source;

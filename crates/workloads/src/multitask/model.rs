@@ -74,10 +74,10 @@ impl FusionModel {
 
     /// Returns what all heads see, of shape `[n, features]`.
     fn fused(&self, batch: MixedTensors) -> Tensor<2> {
-        let MixedTensors { pixels, groups, tokens, padding, words, tasks, .. } =
+        let MixedTensors { pixels, seen, groups, tokens, padding, words, tasks, .. } =
             batch.in_format(self.fusion.weight.dtype());
         let [n, _, edge] = groups.dims();
-        let images = self.images.forward(pixels);
+        let images = self.images.forward(pixels, &seen);
         let features = images.dims()[1];
         let means = groups.matmul(images.reshape([n, edge, features]));
         let [first, second] = [0, 1].map(|group| means.clone().slice_dim(1, group..group + 1).squeeze_dim::<2>(1));
@@ -129,9 +129,10 @@ mod tests {
     }
 
     fn copy(batch: &MixedTensors) -> MixedTensors {
-        let MixedTensors { pixels, groups, tokens, padding, words, targets, tasks, shares, n_tasks } = batch;
+        let MixedTensors { pixels, seen, groups, tokens, padding, words, targets, tasks, shares, n_tasks } = batch;
         MixedTensors {
             pixels: pixels.clone(),
+            seen: seen.clone(),
             groups: groups.clone(),
             tokens: tokens.clone(),
             padding: padding.clone(),

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_types::{Bytes, Extent};
 
-use super::album::squared_bytes;
+use super::album::decoded_bytes;
 use super::lines::{Asks, ask};
 use super::samples::without_mark;
 use super::signature::Signature;
-use super::sizes::{narrow, of_images_and_words};
+use super::sizes::narrow;
 use crate::image_file::ImageFile;
 use crate::listed::Lines;
 
@@ -48,15 +48,18 @@ impl Question {
         narrow(self.groups.iter().map(Vec::len).sum())
     }
 
-    /// Returns its images and its words.
-    pub fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images(), narrow(self.tokens.len()))
+    /// Returns its images and its words, and where the model is shown images in their own shapes, the longest side.
+    pub fn extent(&self, signature: &Signature) -> Extent {
+        let fit = signature.sizes().image;
+        let sides = self.groups.iter().flatten().map(|it| fit.of((it.width, it.height)));
+        let side = sides.map(|(width, height)| width.max(height)).max();
+        fit.extent(self.n_images(), narrow(self.tokens.len()), side.unwrap_or(1))
     }
 
     /// Returns what decoding the largest of its images takes.
     pub fn needed(&self, signature: &Signature) -> Bytes {
-        let size = signature.sizes().image;
-        self.groups.iter().flatten().map(|file| squared_bytes(file, size)).max().unwrap_or_default()
+        let fit = signature.sizes().image;
+        self.groups.iter().flatten().map(|file| decoded_bytes(file, fit)).max().unwrap_or_default()
     }
 }
 

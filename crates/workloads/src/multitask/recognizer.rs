@@ -5,14 +5,14 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_train::{BlankForward, Checkpoint, CheckpointError};
 use plimsoll_types::{Extent, StepShape};
 
-use super::album::squared;
+use super::album::{Decoded, decoded};
 use super::batch::MixedTensors;
 use super::job::MultitaskConfig;
 use super::loaded::LoadedSample;
 use super::model::FusionModel;
 use super::question::Question;
 use super::signature::Signature;
-use super::sizes::images_and_words;
+use super::sizes::{Padded, narrow};
 use super::source::SampleBuffer;
 use crate::image_file::ImageFile;
 
@@ -79,7 +79,8 @@ impl Recognizer {
     pub fn probabilities(&self, questions: &[&Question]) -> Result<Vec<Vec<f32>>, RecognizeError> {
         let loaded = questions.iter().map(|it| self.loaded(it)).collect::<Result<Vec<_>, _>>()?;
         let n = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let extent = questions.iter().map(|it| it.extent()).reduce(Extent::joined).unwrap_or(Extent::new(1));
+        let extents = questions.iter().map(|it| it.extent(&self.signature));
+        let extent = extents.reduce(Extent::joined).unwrap_or(Extent::new(1));
         let shape = StepShape::of(n, extent);
         let fault = |reason| RecognizeError::Device { questions: questions.len(), reason };
         let values = self.forward(loaded, shape).map_err(fault)?.try_into_data();
@@ -93,11 +94,11 @@ impl Recognizer {
         let sizes = self.signature.sizes();
         let read = |file: &ImageFile| {
             let failed = |reason| RecognizeError::Image { question: question.name.clone(), reason };
-            squared(file, sizes.image).map_err(|fault| failed(fault.to_string()))
+            decoded(file, sizes.image).map_err(|fault| failed(fault.to_string()))
         };
         let groups = question.groups.iter().map(|group| group.iter().map(read).collect());
         let groups: Vec<Vec<_>> = groups.collect::<Result<_, _>>()?;
-        Ok(LoadedSample::asked(question.task, &groups, question.tokens.clone()))
+        Ok(LoadedSample::asked(question.task, sizes.image, &groups, question.tokens.clone()))
     }
 
     /// Returns the probabilities of all answers of all tasks; what is on the host goes before the model runs.
@@ -116,9 +117,9 @@ impl BlankForward for Recognizer {
     /// Does what questions of this shape do, without any.
     fn blank(&self, shape: StepShape) -> Tensor<1> {
         let sizes = self.signature.sizes();
-        let [images, words] = images_and_words(shape.extent());
-        let group = vec![vec![0; 3 * sizes.image * sizes.image]; images];
-        let blank = || LoadedSample::asked(0, std::slice::from_ref(&group), vec![0; words]);
+        let Padded { images, words, side } = sizes.image.padded(shape.extent());
+        let group = vec![Decoded { size: (narrow(side), narrow(side)), rows: vec![0; 3 * side * side] }; images];
+        let blank = || LoadedSample::asked(0, sizes.image, std::slice::from_ref(&group), vec![0; words]);
         let loaded = (0..shape.samples).map(|_| blank()).collect();
         self.forward(loaded, shape).unwrap_or_else(|reason| unreachable!("as many as there is room for: {reason}"))
     }

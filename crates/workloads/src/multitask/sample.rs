@@ -1,9 +1,7 @@
 //! One line of the list as a sample.
 
-use plimsoll_types::Extent;
-
 use super::lines::LIST;
-use super::sizes::{narrow, of_images_and_words};
+use super::sizes::narrow;
 use crate::outside::{Gate, Outside};
 use crate::store::Stored;
 
@@ -52,10 +50,5 @@ impl Sample {
         }
         let is_whole = self.groups.iter().all(|it| !it.images.is_empty());
         if is_whole { Ok(Some(self)) } else { Err(gate.refused(n_images, name())) }
-    }
-
-    /// Returns its images and its words.
-    pub fn extent(&self) -> Extent {
-        of_images_and_words(self.n_images(), self.n_words())
     }
 }

@@ -14,7 +14,7 @@ use super::sample::{Sample, Shown};
 use super::samples_config::SamplesConfig;
 use super::scarce::Scarce;
 use super::signature::Signature;
-use super::sizes::{Sizes, of_images_and_words};
+use super::sizes::Sizes;
 use super::split::{For, Split};
 use super::tasks::{MOST_TASKS, Task, number, tasks_of};
 use super::words::Words;
@@ -203,7 +203,7 @@ impl Samples {
 
     /// Returns what all batches have in common.
     pub(crate) fn sizes(&self) -> Sizes {
-        let (image, words) = (self.album.size() as usize, self.max_words as usize);
+        let (image, words) = (self.album.fit(), self.max_words as usize);
         Sizes { image, words, outputs: self.tasks.iter().map(|it| it.answers.len()).collect() }
     }
 
@@ -213,14 +213,38 @@ impl Samples {
     }
 
     /// Returns what a validation and the test pad to: the images of each group of samples that have as many, with the most
-    /// words of any of them.
+    /// words of any of them, and the longest side.
     pub fn held_out_extents(&self) -> Vec<Extent> {
-        let mut words = BTreeMap::<u32, u32>::new();
+        let mut extents = BTreeMap::<u32, Extent>::new();
         for sample in self.validation.iter().chain(&self.test) {
-            let most = words.entry(sample.n_images()).or_default();
-            *most = sample.n_words().max(*most);
+            let own = self.extent(sample);
+            extents.entry(sample.n_images()).and_modify(|it| *it = it.joined(own)).or_insert(own);
         }
-        words.into_iter().map(|(images, words)| of_images_and_words(images, words)).collect()
+        extents.into_values().collect()
+    }
+
+    /// Returns the images and the words of a sample as it is, and where images keep their shapes, the longest side.
+    pub(crate) fn extent(&self, sample: &Sample) -> Extent {
+        let side = sample.groups.iter().flat_map(|it| &it.images).map(Stored::side).max();
+        self.album.fit().extent(sample.n_images(), sample.n_words(), side.unwrap_or(1))
+    }
+
+    /// Returns the same of each sample that is trained on, as large as it may become: its images are drawn anew for every epoch.
+    pub(crate) fn trained_extents(&self) -> Vec<Extent> {
+        let longest = |images: &[Stored]| images.iter().map(Stored::side).max().unwrap_or(1);
+        let of_subjects: Vec<_> = self.pools.iter().map(|pool| longest(pool)).collect();
+        let extent = |sample: &Sample| {
+            let of_group =
+                |it: &Shown| if self.draws_anew(sample) { of_subjects[it.subject] } else { longest(&it.images) };
+            let side = sample.groups.iter().map(of_group).max();
+            self.album.fit().extent(sample.n_images(), sample.n_words(), side.unwrap_or(1))
+        };
+        self.train.iter().map(extent).collect()
+    }
+
+    /// Whether a sample trains with other images of its subjects: a label is that of its own, and not of others.
+    pub(crate) fn draws_anew(&self, sample: &Sample) -> bool {
+        self.asks(sample) != Asks::Label
     }
 
     /// Returns the images of a subject that are trained on.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::Asks;
 use super::sample::Sample;
-use super::sizes::{Sizes, narrow};
+use super::sizes::{Fit, Sizes, narrow};
 use super::tasks::{Task, number};
 use super::words::Words;
 
@@ -16,8 +16,11 @@ use super::words::Words;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// Side in pixels of the squares that all images become.
+    /// Side in pixels of the squares that all images become, or the longest one of those that keep their shapes.
     image_size: u32,
+    /// Whether images keep their shapes; those of models did not before there was a choice.
+    #[serde(default)]
+    own_sizes: bool,
     /// The most words of a text that are read.
     max_words: u32,
     /// The tasks, in the order of the model's heads.
@@ -30,7 +33,8 @@ pub struct Signature {
 impl Signature {
     pub(super) fn new(sizes: &Sizes, tasks: &[Task], words: Words, samples: &[Sample]) -> Self {
         let texts = (0..).zip(tasks).map(|(task, _)| most_frequent(samples, task)).collect();
-        Self { image_size: narrow(sizes.image), max_words: narrow(sizes.words), tasks: tasks.to_vec(), words, texts }
+        let Fit { side: image_size, keeps_shape: own_sizes } = sizes.image;
+        Self { image_size, own_sizes, max_words: narrow(sizes.words), tasks: tasks.to_vec(), words, texts }
     }
 
     /// Reads what [`Self::to_json`] has written.
@@ -93,8 +97,9 @@ impl Signature {
     }
 
     pub(super) fn sizes(&self) -> Sizes {
-        let (image, words) = (self.image_size as usize, self.max_words as usize);
-        Sizes { image, words, outputs: self.tasks.iter().map(|it| it.answers.len()).collect() }
+        let image = Fit { side: self.image_size, keeps_shape: self.own_sizes };
+        let (words, outputs) = (self.max_words as usize, self.tasks.iter().map(|it| it.answers.len()).collect());
+        Sizes { image, words, outputs }
     }
 
     pub(super) fn n_words(&self) -> usize {
@@ -138,5 +143,7 @@ mod tests {
         assert!(spoilt(&|it| it.texts[0] = vec![9999]).contains("belong together"));
         assert!(spoilt(&|it| it.texts[0] = vec![1; 99]).contains("belong together"));
         assert!(Signature::from_json("{}").unwrap_err().contains("missing field"));
+        let older = json.replace("\"own_sizes\": false,", "");
+        assert_eq!((older.len() < json.len(), Signature::from_json(&older)), (true, Ok(signature)));
     }
 }

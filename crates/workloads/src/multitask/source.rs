@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::{MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape, SampleIndex};
-use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
+use plimsoll_sampler::{IndexError, MixedBuffer, MixedConfig, MixedSample, MixedShape, SampleIndex};
+use plimsoll_train::{Draw, Index, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
 use super::augment::Augmentation;
 use super::lines::LIST;
 use super::loaded::LoadedSample;
-use super::sample::Sample;
 use super::samples::Samples;
-use super::sizes::{Sizes, images_and_words, narrow, of_images_and_words};
+use super::sizes::{Padded, Sizes, narrow};
 use super::standard::Standard;
 use super::words::PADDING;
 use crate::chance::Chance;
@@ -24,7 +23,9 @@ pub(crate) const N_METADATA: u32 = 3;
 #[derive(Debug)]
 pub struct SampleSource {
     samples: Arc<Samples>,
-    index: SampleIndex<2>,
+    /// Images and words, and where images keep their shapes, the longest side: as much of each as a sample may have.
+    index: Index,
+    longest: Extent,
     augmentation: Augmentation,
     seed: u64,
     is_streamed: bool,
@@ -34,7 +35,7 @@ pub struct SampleSource {
 #[derive(Debug)]
 pub struct SampleBuffer {
     pub(crate) mixed: MixedBuffer,
-    /// The images and words that each sample is padded to.
+    /// What each sample is padded to.
     pub(crate) extents: Vec<Extent>,
     /// Of every image, those that are padding included.
     standards: Vec<Standard>,
@@ -44,13 +45,21 @@ impl SampleSource {
     /// Takes samples of a folder; the seed decides how they change from epoch to epoch, within these bounds. Streamed,
     /// steps are planned by the lengths that show when samples are read; those of the first look are only expected.
     pub fn new(samples: Arc<Samples>, (augmentation, seed): (Augmentation, u64), is_streamed: bool) -> Self {
-        let of_all = |length: fn(&Sample) -> u32| samples.train.iter().map(length).collect::<Vec<_>>();
-        let lengths = [of_all(Sample::n_images), of_all(Sample::n_words)];
-        let tasks: Vec<_> = samples.train.iter().map(|it| it.task).collect();
-        let index = SampleIndex::try_new(lengths).and_then(|index| index.with_tasks(tasks));
+        let (extents, tasks) = (samples.trained_extents(), samples.train.iter().map(|it| it.task).collect());
+        let index = if samples.sizes().image.keeps_shape {
+            index_of::<3>(&extents, tasks).map(Index::Three)
+        } else {
+            index_of::<2>(&extents, tasks).map(Index::Two)
+        };
         let index = index.unwrap_or_else(|error| unreachable!("there are samples to train on: {error}"));
-        Self { samples, index, augmentation, seed, is_streamed }
+        let longest = extents.into_iter().reduce(Extent::joined).unwrap_or(Extent::new(1));
+        Self { samples, index, longest, augmentation, seed, is_streamed }
     }
+}
+
+fn index_of<const AXES: usize>(extents: &[Extent], tasks: Vec<u16>) -> Result<SampleIndex<AXES>, IndexError> {
+    let along = |axis: usize| extents.iter().map(|it| it.edges()[axis]).collect::<Vec<_>>();
+    SampleIndex::try_new(std::array::from_fn(along)).and_then(|index| index.with_tasks(tasks))
 }
 
 impl SampleBuffer {
@@ -81,8 +90,8 @@ impl SampleBuffer {
         self.extents.clear();
         self.extents.extend(extents);
         self.standards.clear();
-        let largest = self.extents.iter().copied().reduce(Extent::joined).unwrap_or(of_images_and_words(0, 0));
-        let [n_images, _] = images_and_words(largest);
+        let largest = self.extents.iter().copied().reduce(Extent::joined).unwrap_or(sizes.image.extent(0, 0, 0));
+        let n_images = sizes.image.padded(largest).images;
         self.mixed.begin(cell(sizes, largest));
         let mut counts = vec![0; sizes.outputs.len()];
         for it in loaded {
@@ -91,10 +100,10 @@ impl SampleBuffer {
         for (index, (sample, extent)) in loaded.iter().zip(&self.extents).enumerate() {
             let own = sample.extent();
             if !extent.covers(own) {
-                return Err((index, format!("it has {own} images × words, and is padded to {extent}")));
+                return Err((index, format!("it has {own} {}, and is padded to {extent}", sizes.unit())));
             }
-            push(&mut self.mixed, index, sample, sizes.image, &counts).map_err(|reason| (index, reason))?;
-            self.standards.extend_from_slice(&sample.standards);
+            push(&mut self.mixed, index, sample, &counts).map_err(|reason| (index, reason))?;
+            self.standards.extend(sample.images().iter().map(|it| it.standard));
             self.standards.resize((index + 1) * n_images, Standard::BLACK);
         }
         Ok(())
@@ -102,18 +111,10 @@ impl SampleBuffer {
 }
 
 /// Adds a sample to a step that has so many of each task.
-fn push(
-    mixed: &mut MixedBuffer,
-    index: usize,
-    sample: &LoadedSample,
-    side: usize,
-    counts: &[usize],
-) -> Result<(), String> {
+fn push(mixed: &mut MixedBuffer, index: usize, sample: &LoadedSample, counts: &[usize]) -> Result<(), String> {
     let share = counts.iter().sum::<usize>() as f64 / counts[usize::from(sample.task)] as f64;
     let n_tasks = counts.iter().filter(|it| **it > 0).count();
-    let edge = narrow(side);
-    let image = |pixels| MixedImage { height: edge, width: edge, pixels };
-    let images: Vec<_> = sample.pixels.chunks_exact(3 * side * side).map(image).collect();
+    let images: Vec<_> = sample.images().iter().map(|it| it.mixed()).collect();
     let mixed_sample = MixedSample {
         id: index as u64,
         task: sample.task.into(),
@@ -129,9 +130,8 @@ const CONFIG: MixedConfig = MixedConfig { channels: 3, n_metadata: N_METADATA, p
 
 /// The largest step, and one of as many images that are samples of their own.
 fn cells(sizes: &Sizes, largest: StepShape) -> [(u32, MixedShape); 2] {
-    let [_, words] = images_and_words(largest.extent());
-    let one = of_images_and_words(1, narrow(words));
-    [(largest.samples, cell(sizes, largest.extent())), (most_samples(largest), cell(sizes, one))]
+    let whole = cell(sizes, largest.extent());
+    [(largest.samples, whole), (most_samples(largest), MixedShape { images: 1, ..whole })]
 }
 
 fn most_samples(largest: StepShape) -> u32 {
@@ -139,7 +139,8 @@ fn most_samples(largest: StepShape) -> u32 {
 }
 
 fn cell(sizes: &Sizes, extent: Extent) -> MixedShape {
-    let (side, [images, tokens]) = (narrow(sizes.image), images_and_words(extent).map(narrow));
+    let Padded { images, words, side } = sizes.image.padded(extent);
+    let [images, tokens, side] = [images, words, side].map(narrow);
     MixedShape { images, height: side, width: side, tokens, labels: 1 }
 }
 
@@ -153,14 +154,13 @@ impl Source for SampleSource {
 
     fn lengths(&self) -> Lengths {
         if self.is_streamed {
-            let [images, words] = self.index.longest();
-            return Lengths::Streamed { longest: of_images_and_words(images, words) };
+            return Lengths::Streamed { longest: self.longest };
         }
-        Lengths::Known(self.index.clone().into())
+        Lengths::Known(self.index.clone())
     }
 
     fn expected_extent(&self, id: u64) -> Option<Extent> {
-        self.index.get(id).map(|[images, words]| of_images_and_words(images, words))
+        self.index.get(id)
     }
 
     fn describe(&self, id: u64) -> String {

@@ -50,15 +50,15 @@ impl Baselines {
     pub(crate) fn of<'a>(train: &Sections, held_out: impl Iterator<Item = &'a Sections>, vocabulary: usize) -> Self {
         let (fitted, tuning): (Vec<u32>, Vec<u32>) = (0..).take(train.len()).partition(|id| !is_tuned_by(*id, train));
         let mut counts = Counts::new(vocabulary);
-        let tuned_by = || tuning.iter().flat_map(|id| pairs(train.piece(*id))).take(ENOUGH);
+        let tuned_by = || tuning.iter().flat_map(|id| pairs(train.predicted(*id))).take(ENOUGH);
         counts.ask(tuned_by());
-        held_out.for_each(|it| (0..).take(it.len()).for_each(|id| counts.ask(pairs(it.piece(id)))));
+        held_out.for_each(|it| (0..).take(it.len()).for_each(|id| counts.ask(pairs(it.predicted(id)))));
         for id in &fitted {
-            counts.add(train.piece(*id));
+            counts.add(train.predicted(*id));
         }
         let weights = tuned(&tuned_by().map(|pair| counts.guess(pair)).collect::<Vec<_>>());
         for id in &tuning {
-            counts.add(train.piece(*id));
+            counts.add(train.predicted(*id));
         }
         Self { counts, weights }
     }
@@ -164,18 +164,21 @@ mod tests {
 
     use super::*;
     use crate::outside::Gate;
-    use crate::text::Tokenizer;
+    use crate::text::documents::Section;
+    use crate::text::{Cut, Tokenizer};
     use crate::watch::unwatched;
 
     /// Sections of bytes, of which each is a token.
     fn sections(texts: &[&str]) -> (Sections, usize) {
         let tokenizer = Tokenizer::train(std::iter::empty(), 257).unwrap();
         let mut gate = Gate::new(Admit::default(), "tokens");
-        (Sections::try_new(&tokenizer, texts, 64, &mut gate, &mut unwatched).unwrap(), tokenizer.vocabulary())
+        let texts: Vec<_> = texts.iter().map(|text| Section { source: 0, text }).collect();
+        let cut = Cut { longest: 64, overlap: 0 };
+        (Sections::try_new(&tokenizer, &texts, cut, &mut gate, &mut unwatched).unwrap(), tokenizer.vocabulary())
     }
 
     fn sum(baselines: &Baselines, of: &Sections) -> Nats {
-        let all = (0..).take(of.len()).map(|id| baselines.nats(of.piece(id)));
+        let all = (0..).take(of.len()).map(|id| baselines.nats(of.predicted(id)));
         all.fold(Nats::default(), |sum, it| Nats { unigram: sum.unigram + it.unigram, bigram: sum.bigram + it.bigram })
     }
 
@@ -202,7 +205,7 @@ mod tests {
             // Each token after this one, as sections of two.
             let mut counts = Counts::new(n);
             counts.ask(all.iter().map(|token| [context, *token]));
-            (0..).take(train.len()).for_each(|id| counts.add(train.piece(id)));
+            (0..).take(train.len()).for_each(|id| counts.add(train.predicted(id)));
             let of = |token: &u16| counts.guess([context, *token]);
             let weight = if of(&0).bucket == 0 { 0.0 } else { 0.7 };
             let total: f64 = all.iter().map(|token| of(token).interpolated(weight)).sum();

@@ -9,8 +9,8 @@ use plimsoll_types::{Bytes, StepShape};
 use super::sight::Sight;
 use super::vocabulary::BOUNDARY;
 
-/// Marks a position that predicts nothing; no vocabulary has so many tokens.
-const PADDING: u16 = u16::MAX;
+/// Marks a position that has no token, or that predicts none; no vocabulary has so many tokens.
+const NONE: u16 = u16::MAX;
 
 /// Host memory for the tokens of one optimizer step, used again and again.
 ///
@@ -18,11 +18,20 @@ const PADDING: u16 = u16::MAX;
 /// packed.
 #[derive(Debug)]
 pub struct TokenBuffer {
+    /// [`NONE`] where there is padding.
     inputs: Vec<u16>,
+    /// [`NONE`] also where another sample predicts what follows.
     targets: Vec<u16>,
     /// Where samples are packed: which one of its row each position belongs to, from 1, or 0 for padding.
     segments: Option<Vec<u16>>,
     parts: Vec<Part>,
+}
+
+/// The tokens of a piece, of which it predicts all but the first, and those after that which it repeats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample<'a> {
+    pub(crate) tokens: &'a [u16],
+    pub(crate) n_repeated: usize,
 }
 
 /// Where a part lies.
@@ -69,9 +78,8 @@ impl TokenBuffer {
         self.parts.clear();
     }
 
-    /// Adds rows of samples, padded to one edge: a sample has one token more than it predicts, and all of a row predict at most
-    /// `edge`.
-    pub(crate) fn push<'a, R: IntoIterator<Item = &'a [u16]>>(
+    /// Adds rows of samples, padded to one edge, of which all of a row have at most `edge` positions.
+    pub(crate) fn push<'a, R: IntoIterator<Item = Sample<'a>>>(
         &mut self,
         edge: u32,
         rows: impl ExactSizeIterator<Item = R>,
@@ -80,13 +88,14 @@ impl TokenBuffer {
         let (first_position, edge) = (self.inputs.len(), edge as usize);
         self.parts.push(Part { first_row, n_rows: rows.len(), first_position, edge });
         for (row, end) in rows.zip((first_position + edge..).step_by(edge)) {
-            for (sample, segment) in row.into_iter().zip(1..) {
-                self.inputs.extend_from_slice(&sample[..sample.len() - 1]);
-                self.targets.extend_from_slice(&sample[1..]);
+            for (Sample { tokens, n_repeated }, segment) in row.into_iter().zip(1..) {
+                self.inputs.extend_from_slice(&tokens[..tokens.len() - 1]);
+                self.targets.extend(std::iter::repeat_n(NONE, n_repeated));
+                self.targets.extend_from_slice(&tokens[n_repeated + 1..]);
                 self.segments.iter_mut().for_each(|it| it.resize(self.inputs.len(), segment));
             }
-            self.inputs.resize(end, BOUNDARY);
-            self.targets.resize(end, PADDING);
+            self.inputs.resize(end, NONE);
+            self.targets.resize(end, NONE);
             self.segments.iter_mut().for_each(|it| it.resize(end, 0));
         }
     }
@@ -104,8 +113,8 @@ impl TokenBuffer {
         let range = position(rows.start)..position(rows.end);
         let (inputs, targets) = (&self.inputs[range.clone()], &self.targets[range.clone()]);
         let shape = [rows.len(), part.edge];
-        let n_real = targets.iter().filter(|it| **it != PADDING).count();
-        let weight = |target: &u16| if *target == PADDING { 0.0 } else { 1.0 / n_real as f32 };
+        let n_predicted = targets.iter().filter(|it| **it != NONE).count();
+        let weight = |target: &u16| if *target == NONE { 0.0 } else { 1.0 / n_predicted as f32 };
         Tokens {
             inputs: integers(inputs, shape, device),
             targets: integers(targets, shape, device),
@@ -117,9 +126,9 @@ impl TokenBuffer {
     /// Returns where the samples of some rows lie, all of which begin and end at positions of these.
     fn sight(&self, positions: Range<usize>, shape: [usize; 2], device: &Device) -> Sight {
         let segments = self.segments.as_ref().map(|it| &it[positions.clone()]);
-        let (targets, mut samples) = (&self.targets[positions], Vec::new());
-        for (row, start) in targets.chunks(shape[1]).zip((0..).step_by(shape[1])) {
-            let n_real = row.iter().position(|it| *it == PADDING).unwrap_or(row.len());
+        let (inputs, mut samples) = (&self.inputs[positions], Vec::new());
+        for (row, start) in inputs.chunks(shape[1]).zip((0..).step_by(shape[1])) {
+            let n_real = row.iter().position(|it| *it == NONE).unwrap_or(row.len());
             match segments.map(|it| &it[start..start + n_real]) {
                 None => samples.push(start..start + n_real),
                 Some(segments) => {
@@ -146,9 +155,9 @@ impl Tokens {
     }
 }
 
-/// What is padding becomes a token, since the model has a row for tokens only.
+/// What is none becomes a token, since the model has a row for tokens only.
 fn integers(tokens: &[u16], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
-    let token = |it: &u16| i32::from(if *it == PADDING { BOUNDARY } else { *it });
+    let token = |it: &u16| i32::from(if *it == NONE { BOUNDARY } else { *it });
     sent(TensorData::new(tokens.iter().map(token).collect(), shape), device)
 }
 
@@ -160,9 +169,25 @@ mod tests {
         tokens.into_data().convert::<i64>().try_into_vec().unwrap()
     }
 
+    fn whole(tokens: &[u16]) -> Sample<'_> {
+        Sample { tokens, n_repeated: 0 }
+    }
+
     /// A buffer of padded samples.
     fn padded(buffer: &mut TokenBuffer, edge: u32, samples: &[&[u16]]) {
-        buffer.push(edge, samples.iter().map(|it| [*it]));
+        buffer.push(edge, samples.iter().map(|it| [whole(it)]));
+    }
+
+    #[test]
+    fn what_is_repeated_is_seen_and_weighs_nothing() {
+        let mut buffer = TokenBuffer::with_capacity(StepShape::new(1, 7), true);
+        let repeating = Sample { tokens: &[1, 2, 3, 4], n_repeated: 2 };
+        buffer.push(7, [[whole(&[8, 9, 1]), repeating]].into_iter());
+        let Tokens { inputs, targets, weights, sight } = buffer.tokens(&(0..1), &Device::flex());
+        assert_eq!((ints(inputs), ints(targets)), (vec![8, 9, 1, 2, 3, 0, 0], vec![9, 1, 0, 0, 4, 0, 0]));
+        let third = 1.0 / 3.0;
+        assert_eq!(weights.into_data().try_into_vec::<f32>().unwrap(), [third, third, 0.0, 0.0, third, 0.0, 0.0]);
+        assert_eq!((sight.samples(), ints(sight.segments().unwrap())), (&[0..2, 2..5][..], vec![1, 1, 2, 2, 2, 0, 0]));
     }
 
     #[test]
@@ -183,7 +208,7 @@ mod tests {
     #[test]
     fn packed_samples_lie_one_behind_the_other_and_are_told_apart() {
         let mut buffer = TokenBuffer::with_capacity(StepShape::new(2, 4), true);
-        buffer.push(4, [vec![&[1, 2, 3][..], &[4, 5]], vec![&[6, 7]]].into_iter());
+        buffer.push(4, [vec![whole(&[1, 2, 3]), whole(&[4, 5])], vec![whole(&[6, 7])]].into_iter());
         let Tokens { inputs, targets, weights, sight } = buffer.tokens(&(0..2), &Device::flex());
         assert_eq!((ints(inputs), ints(targets)), (vec![1, 2, 4, 0, 6, 0, 0, 0], vec![2, 3, 5, 0, 7, 0, 0, 0]));
         assert_eq!(ints(sight.segments().unwrap()), [1, 1, 2, 0, 1, 0, 0, 0]);

@@ -1,10 +1,11 @@
 //! Documents as sections of tokens, split into training, validation and test.
 
 use plimsoll_sampler::AdmitCounts;
+use plimsoll_train::NamedSource;
 
 use super::baseline::Baselines;
-use super::config::CorpusConfig;
-use super::documents::Documents;
+use super::config::{CorpusConfig, Cut};
+use super::documents::{Documents, Section};
 use super::error::TextError;
 use super::held_out::HeldOut;
 use super::tokenized::Sections;
@@ -18,8 +19,10 @@ use crate::watch::{Interrupted, Watch, tell, unwatched};
 pub struct Corpus {
     /// Made of the training documents.
     pub tokenizer: Tokenizer,
-    /// Sections to train on.
+    /// Sections to train on, source by source.
     pub train: Sections,
+    /// What the sections to train on come from, in their order, where folders are sources: by name, in alphabetical order.
+    pub sources: Vec<NamedSource>,
     /// Sections of the documents that are held out to validate on.
     pub validation: HeldOut,
     /// Sections of those that are held out to test on, where there are any.
@@ -61,35 +64,39 @@ impl Corpus {
     fn read_with(
         config: &CorpusConfig,
         watch: Watch<'_>,
-        tokenizer: impl FnOnce(&[&str], Watch<'_>) -> Result<Tokenizer, TextError>,
+        tokenizer: impl FnOnce(&[Section<'_>], Watch<'_>) -> Result<Tokenizer, TextError>,
     ) -> Result<Self, TextError> {
-        if config.longest == 0 {
-            return Err(TextError::Longest(config.longest));
+        match config.cut {
+            Cut { longest: 0, .. } => return Err(TextError::Longest(0)),
+            Cut { longest, overlap } if longest <= overlap => return Err(TextError::Overlap { overlap, longest }),
+            _ => (),
         }
         let mut documents = Documents::read(config, watch)?;
         let skipped = std::mem::take(&mut documents.skipped);
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
-        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, &mut gate, watch);
+        let mut sections = |texts: &[Section<'_>]| Sections::try_new(&tokenizer, texts, config.cut, &mut gate, watch);
         let (train, validation) = (sections(&train)?, sections(&validation)?);
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
+        let names = if config.source_folders { documents.names().cloned().collect() } else { Vec::new() };
+        let sources = train.counted(names);
         // What follows has the memory of the texts.
         drop(documents);
         let baselines = Baselines::of(&train, [&validation].into_iter().chain(&test), tokenizer.vocabulary());
         let byte_lengths = tokenizer.byte_lengths();
         let held_out = |sections| HeldOut::new(sections, &baselines, &byte_lengths);
         let (validation, test) = (held_out(validation), test.map(held_out));
-        Ok(Self { tokenizer, train, validation, test, outside: gate.counts, skipped })
+        Ok(Self { tokenizer, train, sources, validation, test, outside: gate.counts, skipped })
     }
 }
 
 /// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.
-pub(super) fn learnt(texts: &[&str], vocabulary: usize, watch: Watch<'_>) -> Result<Tokenizer, TextError> {
+pub(super) fn learnt(texts: &[Section<'_>], vocabulary: usize, watch: Watch<'_>) -> Result<Tokenizer, TextError> {
     let mut read: Result<(), Interrupted> = Ok(());
-    let texts_read = texts.iter().enumerate().map_while(|(at, text)| {
+    let texts_read = texts.iter().enumerate().map_while(|(at, section)| {
         read = tell(watch, at, texts.len());
-        read.is_ok().then_some(*text)
+        read.is_ok().then_some(section.text)
     });
     let tokenizer = Tokenizer::train(texts_read.fuse(), vocabulary);
     read?;

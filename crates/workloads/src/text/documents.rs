@@ -1,5 +1,6 @@
 //! Reading the documents of a folder.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -24,20 +25,37 @@ pub(crate) struct Document {
     text: String,
 }
 
-/// The documents of a folder, in the order of their paths.
+/// A section of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section<'a> {
+    /// The number of the source that its document is of.
+    pub(crate) source: u16,
+    pub(crate) text: &'a str,
+}
+
+/// The source of documents that lie in no folder of their own.
+const HERE: &str = ".";
+
+/// The most sources: as many as there are numbers for them.
+const MOST_SOURCES: usize = 1 << 16;
+
+/// The documents of a folder.
 #[derive(Default)]
 pub(crate) struct Documents {
-    read: Vec<Document>,
+    /// Those of each source, in the order of their paths; all are of one without a name, unless folders are sources.
+    sources: BTreeMap<String, Vec<Document>>,
     /// Files that were left out, each with the reason.
     pub(crate) skipped: Vec<String>,
-    /// Whether there is one file alone, which is divided by its sections.
-    is_single: bool,
 }
 
 impl Document {
     /// Returns its natural sections, of which there is at least one.
     pub(crate) fn sections(&self) -> Vec<&str> {
         sections(&self.text, self.is_markdown)
+    }
+
+    fn sections_of(&self, source: u16) -> Vec<Section<'_>> {
+        self.sections().into_iter().map(|text| Section { source, text }).collect()
     }
 }
 
@@ -50,13 +68,17 @@ impl Documents {
         let (paths, mut found, mut demand) = (files(&config.folder)?, Self::default(), Demand::new());
         for (at, path) in paths.iter().enumerate() {
             tell(watch, at, paths.len())?;
-            let name = path.strip_prefix(&config.folder).unwrap_or(path).display();
+            let path_below = path.strip_prefix(&config.folder).unwrap_or(path);
+            let name = path_below.display();
             let document = match markdown(path) {
                 Some(is_markdown) => document(path, is_markdown, &config.room, &mut demand),
                 None => Ok(Err("neither .txt nor .md")),
             };
             match document {
-                Ok(Ok(document)) => found.read.push(document),
+                Ok(Ok(document)) => {
+                    let source = if config.source_folders { source_of(path_below) } else { String::new() };
+                    found.add(source, document);
+                }
                 Ok(Err(reason)) => found.skipped.push(format!("{name}: {reason}")),
                 Err(error) => match error.reason_to_skip() {
                     Some(reason) if config.bad_document == BadSample::Skip => {
@@ -66,12 +88,31 @@ impl Documents {
                 },
             }
         }
-        let n_found = found.read.len();
+        let (folder, n_found, n_sources) = (config.folder.clone(), found.all().count(), found.sources.len());
         if n_found < 2 {
-            let (folder, files) = (config.folder.clone(), paths.len());
-            return Err(TextError::TooFew { folder, found: n_found, files });
+            return Err(TextError::TooFew { folder, found: n_found, files: paths.len() });
+        }
+        if MOST_SOURCES < n_sources {
+            return Err(TextError::ManySources { folder, found: n_sources, most: MOST_SOURCES });
+        }
+        // Of one document alone the sections are divided, so that two are enough.
+        if found.sources.values().all(|it| matches!(&it[..], [alone] if alone.sections().len() < 2)) {
+            return Err(TextError::NoneHeldOut { folder, sources: n_sources });
         }
         Ok(found)
+    }
+
+    fn add(&mut self, source: String, document: Document) {
+        self.sources.entry(source).or_default().push(document);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Document> {
+        self.sources.values().flatten()
+    }
+
+    /// Returns the names of the sources, in the order of their numbers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.sources.keys()
     }
 
     /// Reads one file, which must have two sections.
@@ -80,18 +121,37 @@ impl Documents {
         let document = document(path, markdown(path).unwrap_or(false), &config.room, &mut Demand::new())?.ok();
         let found = document.as_ref().map_or(0, |it| it.sections().len());
         match document {
-            Some(document) if 2 <= found => Ok(Self { read: vec![document], skipped: Vec::new(), is_single: true }),
+            Some(document) if 2 <= found => {
+                let mut alone = Self::default();
+                alone.add(String::new(), document);
+                Ok(alone)
+            }
             _ => Err(TextError::OneSection { path: path.clone(), found }),
         }
     }
 
-    /// Returns the sections to train on and those that are held out, by whole documents where there are several.
-    pub(crate) fn split(&self, shares: Shares) -> Divided<&str> {
-        let of_documents = self.read.iter().map(Document::sections);
-        let parts: Vec<_> =
-            if self.is_single { of_documents.flatten().map(|it| vec![it]).collect() } else { of_documents.collect() };
-        shares.divide(0, parts).map(|parts| parts.into_iter().flatten().collect())
+    /// Returns the sections to train on and those that are held out, source by source: of each by whole documents, where it has
+    /// several.
+    pub(crate) fn split(&self, shares: Shares) -> Divided<Section<'_>> {
+        let mut divided = Divided::default();
+        for (source, documents) in (0..).zip(self.sources.values()) {
+            let of_documents = documents.iter().map(|it| it.sections_of(source));
+            let parts: Vec<_> = match documents.len() {
+                1 => of_documents.flatten().map(|it| vec![it]).collect(),
+                _ => of_documents.collect(),
+            };
+            let parts = shares.divide(source.into(), parts);
+            divided.extend(parts.map(|parts| parts.into_iter().flatten().collect()));
+        }
+        divided
     }
+}
+
+/// Names the folder that a path begins with.
+fn source_of(path_below: &Path) -> String {
+    let mut components = path_below.components();
+    let first = components.next().filter(|_| components.next().is_some());
+    first.map_or_else(|| HERE.to_owned(), |it| it.as_os_str().to_string_lossy().into_owned())
 }
 
 /// Says of a document whether it is Markdown; of another file nothing.

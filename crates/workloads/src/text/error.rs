@@ -85,9 +85,45 @@ pub enum TextError {
     /// A vocabulary of a size that cannot be.
     #[error("train a tokenizer: `text.vocabulary` is {0}, it must be from {LEAST_VOCABULARY} to {MOST_VOCABULARY}")]
     Vocabulary(usize),
+    /// Folders that are sources, of which none has enough to divide.
+    #[error(
+        "find documents to validate on in {}: each of its {sources} folders is a source, and has one document of one section; \
+         one of them needs two documents, or two sections divided by a blank line, or set `data.source_folders = false`",
+        folder.display()
+    )]
+    NoneHeldOut {
+        /// The folder.
+        folder: PathBuf,
+        /// The folders in it that have a document.
+        sources: usize,
+    },
+    /// More sources than there are numbers for.
+    #[error(
+        "find documents in {}: {found} of its folders have documents, at most {most} can be sources; join some, or set \
+         `data.source_folders = false`",
+        folder.display()
+    )]
+    ManySources {
+        /// The folder.
+        folder: PathBuf,
+        /// The folders in it that have a document.
+        found: usize,
+        /// The most that there may be.
+        most: usize,
+    },
     /// Sections without room for a token.
     #[error("cut documents into sections: `text.longest` is {0} tokens, it must be at least 1")]
     Longest(u32),
+    /// Pieces that would repeat all of one another.
+    #[error(
+        "cut documents into sections: `text.overlap` is {overlap} tokens, it must be below `text.longest` ({longest})"
+    )]
+    Overlap {
+        /// The tokens to repeat.
+        overlap: u32,
+        /// The most tokens of a piece.
+        longest: u32,
+    },
     /// A section has a length that is not wanted.
     #[error(transparent)]
     Outside(#[from] Outside),
@@ -114,7 +150,7 @@ pub enum TextError {
 
 impl AboutFolder for TextError {
     fn is_about_folder(&self) -> bool {
-        matches!(self, Self::TooFew { .. } | Self::OneSection { .. })
+        matches!(self, Self::TooFew { .. } | Self::OneSection { .. } | Self::NoneHeldOut { .. })
     }
 }
 

@@ -29,9 +29,9 @@ impl HeldOut {
     /// Measures sections that the baselines were asked for; `byte_lengths` has that of each token.
     pub(crate) fn new(sections: Sections, baselines: &Baselines, byte_lengths: &[u32]) -> Self {
         let known = |id| {
-            let piece = sections.piece(id);
-            let n_bytes = piece[1..].iter().map(|token| byte_lengths[usize::from(*token)]).sum();
-            (n_bytes, baselines.nats(piece))
+            let predicted = sections.predicted(id);
+            let n_bytes = predicted[1..].iter().map(|token| byte_lengths[usize::from(*token)]).sum();
+            (n_bytes, baselines.nats(predicted))
         };
         let known = (0..).take(sections.len()).map(known).collect();
         Self { sections, known }
@@ -47,7 +47,7 @@ impl HeldOut {
         for id in ids {
             let (n_bytes, Nats { unigram, bigram }) = self.known[id as usize];
             sum.n_bytes += u64::from(n_bytes);
-            sum.n_tokens += self.sections.index().get(id.into()).map_or(0, |[length]| u64::from(length));
+            sum.n_tokens += self.sections.n_predicted(id) as u64;
             sum.unigram += unigram;
             sum.bigram += bigram;
         }

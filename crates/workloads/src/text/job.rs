@@ -9,7 +9,7 @@ use plimsoll_sampler::edges;
 use plimsoll_train::{Goal, Inference, Job, Loss, Metric, StepError, Unit, Validation, uploaded};
 use plimsoll_types::StepShape;
 
-use super::buffer::{TokenBuffer, Tokens};
+use super::buffer::{Sample, TokenBuffer, Tokens};
 use super::corpus::Corpus;
 use super::held_out::HeldOut;
 use super::model::{Gpt, GptConfig};
@@ -97,13 +97,14 @@ fn sums_of(
 ) -> Result<Vec<f64>, StepError> {
     let shape = StepShape::new(u32::try_from(ids.len()).unwrap_or(u32::MAX), edge);
     let mut buffer = TokenBuffer::with_capacity(shape, false);
-    buffer.push(edge, ids.iter().map(|id| [sections.piece(*id)]));
+    let sample = |id: &u32| Sample { tokens: sections.piece(*id), n_repeated: sections.n_repeated(*id) };
+    buffer.push(edge, ids.iter().map(|id| [sample(id)]));
     let device = device.clone().inner();
     let tokens = uploaded(buffer.tokens(&(0..ids.len()), &device), &device);
-    let n_real = ids.iter().filter_map(|id| sections.index().get((*id).into())).map(|[length]| length).sum::<u32>();
+    let n_predicted: usize = ids.iter().map(|id| sections.n_predicted(*id)).sum();
     let data = sample_means(model, tokens).try_into_data().map_err(StepError::from)?;
     let means: Vec<f32> = data.try_into_vec().map_err(|it| StepError::Device(it.to_string()))?;
-    Ok(means.into_iter().map(|it| f64::from(it) * f64::from(n_real)).collect())
+    Ok(means.into_iter().map(|it| f64::from(it) * n_predicted as f64).collect())
 }
 
 /// Returns what each row adds to the mean surprise of a batch: `[batch_size]`.
@@ -129,8 +130,9 @@ impl Job for Text {
 
     /// That rows are packed is a setting of its own.
     fn fingerprint(&self) -> String {
-        let train = &self.corpus.train;
-        format!("{} on {} sections, checksum {:016x}", self.size(), train.len(), train.checksum())
+        let Corpus { train, sources, .. } = &*self.corpus;
+        let sources = if sources.is_empty() { String::new() } else { format!(" of {} sources", sources.len()) };
+        format!("{} on {} sections{sources}, checksum {:016x}", self.size(), train.len(), train.checksum())
     }
 
     fn source(&self) -> Arc<TextSource> {

@@ -10,7 +10,8 @@
 //!
 //! # Invariants
 //!
-//! * Sections end and begin with a boundary; every other token is predicted once, also in sections that were cut.
+//! * Sections end and begin with a boundary; every other token is predicted once, also in sections that were cut, whose pieces may
+//!   repeat tokens of the one before to see them.
 //! * Positions see themselves and what is before them, so padding at the end changes no result.
 //! * Nothing in the model depends on who shares a batch: no batch normalisation, no dropout. A step has the same gradient
 //!   however it is divided, if the parts are weighted by their tokens.
@@ -41,7 +42,7 @@ mod writer;
 
 pub use buffer::{TokenBuffer, Tokens};
 pub use cache::Cache;
-pub use config::CorpusConfig;
+pub use config::{CorpusConfig, Cut};
 pub use corpus::Corpus;
 pub use error::TextError;
 pub use generate::{GenerateError, Generation, Prompt, blank_generation, generate};

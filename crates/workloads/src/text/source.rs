@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
+use plimsoll_sampler::{IndexError, SampleIndex};
+use plimsoll_train::{Draw, Item, Lengths, NamedSource, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
-use super::buffer::TokenBuffer;
+use super::buffer::{Sample, TokenBuffer};
 use super::corpus::Corpus;
 use super::tokenized::Sections;
 
@@ -16,18 +17,27 @@ const SHOWN_TOKENS: usize = 12;
 #[derive(Debug)]
 pub struct TextSource {
     corpus: Arc<Corpus>,
+    /// The lengths of the sections, and where there are several sources whose shares may be asked for, that of each.
+    index: SampleIndex<1>,
     /// Tokens of a row, where sections are packed.
     row_len: Option<u32>,
 }
 
-/// The tokens of a section: one more than it predicts.
+/// The tokens of a section, of which it repeats some to see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextItem(Vec<u16>);
+pub struct TextItem {
+    tokens: Vec<u16>,
+    n_repeated: usize,
+}
 
 impl TextSource {
     /// Trains on a corpus, whose sections are packed into rows of so many tokens, or padded where that is not said.
     pub fn new(corpus: Arc<Corpus>, row_len: Option<u32>) -> Self {
-        Self { corpus, row_len }
+        let index = corpus.train.index().clone();
+        let index =
+            if row_len.is_none() && 1 < corpus.sources.len() { of_sources(index, &corpus.sources) } else { Ok(index) };
+        let index = index.unwrap_or_else(|error| unreachable!("all sections are of these sources: {error}"));
+        Self { corpus, index, row_len }
     }
 
     fn sections(&self) -> &Sections {
@@ -42,13 +52,29 @@ impl TextSource {
     }
 }
 
+/// Makes the source of each section its task, as the sampler calls what has shares.
+fn of_sources(index: SampleIndex<1>, sources: &[NamedSource]) -> Result<SampleIndex<1>, IndexError> {
+    let counts = (0..).zip(sources).map(|(number, it)| (number, usize::try_from(it.n_samples).unwrap_or(usize::MAX)));
+    index.with_tasks(counts.flat_map(|(number, n)| std::iter::repeat_n(number, n)).collect::<Vec<u16>>())
+}
+
+impl TextItem {
+    fn sample(&self) -> Sample<'_> {
+        Sample { tokens: &self.tokens, n_repeated: self.n_repeated }
+    }
+}
+
 impl Item for TextItem {
     fn extent(&self) -> Extent {
-        u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX).into()
+        u32::try_from(self.tokens.len() - 1).unwrap_or(u32::MAX).into()
     }
 
     fn bytes(&self) -> Bytes {
-        Bytes(size_of_val(&self.0[..]) as u64)
+        Bytes(size_of_val(&self.tokens[..]) as u64)
+    }
+
+    fn counted_positions(&self) -> u64 {
+        (self.tokens.len() - 1 - self.n_repeated) as u64
     }
 }
 
@@ -61,11 +87,15 @@ impl Source for TextSource {
     }
 
     fn lengths(&self) -> Lengths {
-        let index = self.sections().index().clone();
+        let index = self.index.clone();
         match self.row_len {
             Some(row_len) => Lengths::Packed { index, row_len },
             None => Lengths::Known(index.into()),
         }
+    }
+
+    fn sources(&self) -> &[NamedSource] {
+        &self.corpus.sources
     }
 
     fn describe(&self, id: u64) -> String {
@@ -80,7 +110,8 @@ impl Source for TextSource {
         let known = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples());
         let reason = || format!("there are {} sections", self.n_samples());
         let id = known.ok_or_else(|| SourceError { sample_id: id, reason: reason() })?;
-        Ok(TextItem(self.sections().piece(id).to_vec()))
+        let sections = self.sections();
+        Ok(TextItem { tokens: sections.piece(id).to_vec(), n_repeated: sections.n_repeated(id) })
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
@@ -107,7 +138,7 @@ impl Source for TextSource {
                     let reason = format!("{what} has {n_tokens} tokens, its edge is {}", part.extent.edge());
                     return Err(SourceError { sample_id: row_ids[0], reason });
                 }
-                rows.push(row.iter().map(|item| &item.0[..]));
+                rows.push(row.iter().map(TextItem::sample));
             }
             buffer.push(part.extent.edge(), rows.into_iter());
         }

@@ -2,12 +2,12 @@
 
 use super::config::CorpusConfig;
 use super::corpus::{Corpus, learnt};
-use super::documents::Documents;
+use super::documents::{Documents, Section};
 use super::error::TextError;
 use super::tokenized::Sections;
 use crate::outside::Gate;
 use crate::split::Divided;
-use crate::survey::Survey;
+use crate::survey::{Survey, counted};
 use crate::watch::Watch;
 
 /// Bytes of text of which a tokenizer is made, and which it divides, in two seconds or so.
@@ -37,20 +37,23 @@ impl Corpus {
     pub fn survey(config: &CorpusConfig, watch: Watch<'_>) -> Result<TextSurvey, TextError> {
         let documents = Documents::read(config, watch)?;
         let Divided { train, validation, test } = documents.split(config.shares);
-        let n_bytes: usize = train.iter().chain(&validation).chain(&test).map(|it| it.len()).sum();
+        let n_bytes: usize = train.iter().chain(&validation).chain(&test).map(|it| it.text.len()).sum();
         let is_all = n_bytes <= LOOKED_AT;
         let looked_at = if is_all { train.clone() } else { spread(&train) };
         let tokenizer = learnt(&looked_at, config.vocabulary, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
-        let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, &mut gate, watch);
+        let mut sections = |texts: &[Section<'_>]| Sections::try_new(&tokenizer, texts, config.cut, &mut gate, watch);
         let found = sections(&looked_at)?;
-        let mut n_of = |texts: &[&str]| {
+        let mut n_of = |texts: &[Section<'_>]| {
             if is_all && !texts.is_empty() { sections(texts).map(|it| it.len()) } else { Ok(texts.len()) }
         };
         let (n_validation, n_test) = (n_of(&validation)?, n_of(&test)?);
         let n_train = if is_all { found.len() } else { train.len() };
         let length = |id: usize| found.index().get(id as u64).map_or(0, |[length]| u64::from(length));
         let sampled = (!is_all).then_some((looked_at.len(), train.len()));
+        let names: Vec<_> = documents.names().collect();
+        let of_sources = |texts: &[Section<'_>]| counted(texts.iter().map(|it| names[usize::from(it.source)].clone()));
+        let kinds = if config.source_folders { vec![("sources", of_sources(&train))] } else { Vec::new() };
         let survey = Survey {
             samples: "sections",
             n_train,
@@ -58,7 +61,7 @@ impl Corpus {
             n_test,
             unit: "tokens",
             lengths: (0..found.len()).map(length).collect(),
-            kinds: Vec::new(),
+            kinds,
             outside: gate.counts,
             skipped: documents.skipped,
         };
@@ -67,31 +70,26 @@ impl Corpus {
 }
 
 /// Returns texts from all over, each of no more than some length, that have about as many bytes together as are looked at.
-fn spread<'a>(texts: &[&'a str]) -> Vec<&'a str> {
-    let cut = |text: &&'a str| &text[..text.floor_char_boundary(OF_EACH)];
-    let n_bytes: usize = texts.iter().map(|it| cut(it).len()).sum();
+fn spread<'a>(texts: &[Section<'a>]) -> Vec<Section<'a>> {
+    let cut = |it: &Section<'a>| Section { text: &it.text[..it.text.floor_char_boundary(OF_EACH)], ..*it };
+    let n_bytes: usize = texts.iter().map(|it| cut(it).text.len()).sum();
     texts.iter().step_by(n_bytes.div_ceil(LOOKED_AT).max(1)).map(cut).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_sampler::Admit;
-    use plimsoll_train::BadSample;
-
     use super::*;
     use crate::room::Room;
     use crate::split::Shares;
+    use crate::text::Cut;
     use crate::watch::unwatched;
 
     fn config(folder: &std::path::Path) -> CorpusConfig {
         CorpusConfig {
-            folder: folder.to_owned(),
             shares: Shares { validation: 0.2, test: 0.2 },
-            bad_document: BadSample::Fail,
             vocabulary: 400,
-            lengths: Admit::default(),
-            longest: 64,
-            room: Room::boundless(folder),
+            cut: Cut { longest: 64, overlap: 16 },
+            ..CorpusConfig::new(folder.to_owned(), Room::boundless(folder))
         }
     }
 
@@ -119,12 +117,13 @@ mod tests {
     #[test]
     fn of_much_text_a_part_from_all_over_is_told() {
         let texts: Vec<_> = (0..4000).map(|at| format!("{at} {}", "é".repeat(at))).collect();
-        let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+        let section = |text| Section { source: 0, text };
+        let texts: Vec<_> = texts.iter().map(|it| section(it.as_str())).collect();
         let found = spread(&texts);
-        let n_bytes: usize = found.iter().map(|it| it.len()).sum();
+        let n_bytes: usize = found.iter().map(|it| it.text.len()).sum();
         assert!((LOOKED_AT / 2..=LOOKED_AT).contains(&n_bytes) && found.len() < texts.len() / 2, "{n_bytes}");
-        assert!(found[0] == texts[0] && found[found.len() - 1].len() > 7000);
+        assert!(found[0] == texts[0] && found[found.len() - 1].text.len() > 7000);
         let long = "é".repeat(LOOKED_AT);
-        assert_eq!(spread(&[&long]), [&long[..OF_EACH]]);
+        assert_eq!(spread(&[section(&long)]), [section(&long[..OF_EACH])]);
     }
 }

@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
+use plimsoll_train::NamedSource;
 
+use super::config::Cut;
+use super::documents::Section;
 use super::error::TextError;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::BOUNDARY;
@@ -17,17 +20,20 @@ const SHOWN_CHARS: usize = 40;
 
 /// Sections one after the other, between boundaries, in 2 bytes a token.
 ///
-/// A piece of `n + 1` tokens predicts its last `n`. The pieces of a section that was cut share the token between them,
-/// so that every token but the first boundary is predicted once.
+/// A piece of `n + 1` tokens predicts its last `n`. The pieces of a section that was cut share the token between them, and
+/// where they overlap so many more, which the later one sees and does not predict: every token but the first boundary is
+/// predicted once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sections {
     tokens: Arc<[u16]>,
     starts: Arc<[usize]>,
+    /// The number of the source that each piece is of.
+    sources: Arc<[u16]>,
     index: SampleIndex<1>,
 }
 
 impl Sections {
-    /// Makes tokens of the texts that pass, in pieces of at most `longest` predicted tokens.
+    /// Makes tokens of the texts that pass, in pieces.
     ///
     /// # Errors
     ///
@@ -35,28 +41,31 @@ impl Sections {
     /// [`TextError::Sampler`] when there is none, and [`TextError::Interrupted`].
     pub(crate) fn try_new(
         tokenizer: &Tokenizer,
-        texts: &[&str],
-        longest: u32,
+        texts: &[Section<'_>],
+        cut: Cut,
         gate: &mut Gate,
         watch: Watch<'_>,
     ) -> Result<Self, TextError> {
-        let (mut tokens, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::<u32>::new());
-        for (at, text) in texts.iter().enumerate() {
+        let (mut tokens, mut starts, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lengths = Vec::<u32>::new();
+        for (at, Section { source, text }) in texts.iter().enumerate() {
             tell(watch, at, texts.len())?;
             let (first, encoded) = (tokens.len(), tokenizer.encode(text)?);
             let n_predicted = u32::try_from(encoded.len() + 1).unwrap_or(u32::MAX);
             let Some(n_predicted) = gate.pass(n_predicted, || beginning(text))? else { continue };
             let whole = [BOUNDARY].into_iter().chain(encoded).chain([BOUNDARY]);
             tokens.extend(whole.take(n_predicted as usize + 1));
-            for piece in pieces(tokens.len() - first - 1, longest as usize) {
+            for piece in pieces(tokens.len() - first - 1, cut) {
                 starts.push(first + piece.start);
+                sources.push(*source);
                 lengths.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
             }
         }
         if lengths.is_empty() && !texts.is_empty() {
             return Err(TextError::NoneLeft { texts: texts.len(), outside: outside_told(&gate.counts) });
         }
-        Ok(Self { tokens: tokens.into(), starts: starts.into(), index: SampleIndex::try_new([lengths])? })
+        let (starts, sources) = (starts.into(), sources.into());
+        Ok(Self { tokens: tokens.into(), starts, sources, index: SampleIndex::try_new([lengths])? })
     }
 
     /// Returns how many pieces there are.
@@ -69,31 +78,74 @@ impl Sections {
         self.starts.is_empty()
     }
 
-    /// Returns how many tokens each piece predicts.
+    /// Returns how many tokens each piece has after its first: those that it predicts, and those that it repeats.
     pub fn index(&self) -> &SampleIndex<1> {
         &self.index
     }
 
-    /// Returns the tokens of a piece: one more than it predicts.
+    /// Returns the tokens of a piece: the first ones, which it repeats, and those that it predicts, after the one before them.
     ///
     /// # Panics
     ///
     /// When there is no such piece.
     pub fn piece(&self, id: u32) -> &[u16] {
-        let length = self.index.get(id.into()).map_or(0, |[length]| length);
-        &self.tokens[self.starts[id as usize]..][..=length as usize]
+        &self.tokens[self.starts[id as usize]..=self.last(id)]
+    }
+
+    /// Returns how many tokens a piece repeats: it has as many before those of [`Self::predicted`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no such piece.
+    pub fn n_repeated(&self, id: u32) -> usize {
+        let before = id.checked_sub(1).map_or(0, |before| self.last(before));
+        before.saturating_sub(self.starts[id as usize])
+    }
+
+    /// Returns the tokens of a piece that it predicts, after the one before them.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such piece.
+    pub fn predicted(&self, id: u32) -> &[u16] {
+        &self.piece(id)[self.n_repeated(id)..]
+    }
+
+    /// Returns how many tokens a piece predicts.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such piece.
+    pub fn n_predicted(&self, id: u32) -> usize {
+        self.predicted(id).len() - 1
     }
 
     /// Returns every token that is predicted.
     pub fn targets(&self) -> impl Iterator<Item = u16> {
-        (0..).zip(&*self.starts).flat_map(|(id, _)| self.piece(id)[1..].iter().copied())
+        (0..).zip(&*self.starts).flat_map(|(id, _)| self.predicted(id)[1..].iter().copied())
     }
 
-    /// Returns a number that differs, but for chance, when any token does.
+    /// Returns where the last token of a piece is.
+    fn last(&self, id: u32) -> usize {
+        self.starts[id as usize] + self.index.get(id.into()).map_or(0, |[length]| length as usize)
+    }
+
+    /// Returns which of these sources have pieces, in the order of their numbers, and how many.
+    pub(crate) fn counted(&self, names: Vec<String>) -> Vec<NamedSource> {
+        let n_of = |number: u16| self.sources.iter().filter(|it| **it == number).count() as u64;
+        let of_all = (0..).zip(names).map(|(number, name)| NamedSource { name, n_samples: n_of(number) });
+        of_all.filter(|it| 0 < it.n_samples).collect()
+    }
+
+    /// Returns a number that differs, but for chance, when any token does, or another is repeated.
     pub(crate) fn checksum(&self) -> u64 {
         let mut checksum = Checksum::new();
         for token in self.targets() {
             checksum.write(&token.to_le_bytes());
+        }
+        for (id, _) in (0..).zip(&*self.starts).filter(|(id, _)| 0 < self.n_repeated(*id)) {
+            checksum.number(u64::from(id));
+            checksum.number(self.n_repeated(id) as u64);
         }
         checksum.finish()
     }
@@ -104,27 +156,45 @@ fn beginning(text: &str) -> String {
     format!("the section that begins {:?}", text.chars().take(SHOWN_CHARS).collect::<String>())
 }
 
-/// Divides `n` positions into the fewest pieces of at most `most`, as equal as can be.
-fn pieces(n: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let n_pieces = n.div_ceil(most);
-    (0..n_pieces).map(move |i| i * n / n_pieces..(i + 1) * n / n_pieces)
+/// Divides `n` positions into the fewest pieces of at most so many, as equal as can be, each of which begins with the last ones
+/// of the piece before.
+fn pieces(n: usize, cut: Cut) -> impl Iterator<Item = Range<usize>> {
+    let [most, overlap] = [cut.longest, cut.overlap].map(|it| it as usize);
+    let n_pieces = 1 + n.saturating_sub(most).div_ceil(most - overlap);
+    let n_in_all = n + (n_pieces - 1) * overlap;
+    let end = move |n_before: usize| n_before * n_in_all / n_pieces;
+    (0..n_pieces).map(move |i| end(i) - i * overlap..end(i + 1) - i * overlap)
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_sampler::{Admit, Oversize};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::watch::unwatched;
 
-    #[test]
-    fn pieces_are_nearly_equal_and_cover_everything() {
-        for (n, most) in [(1, 1), (5, 8), (8, 8), (9, 8), (1000, 512), (1025, 512), (7, 1)] {
-            let pieces: Vec<_> = pieces(n, most).collect();
-            assert_eq!(pieces.iter().cloned().flatten().collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
-            assert_eq!(pieces.len(), n.div_ceil(most));
+    fn section(text: &str) -> Section<'_> {
+        Section { source: 0, text }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_fewest_nearly_equal_and_end_at_each_position_once(
+            n in 1_usize..4000, (longest, overlap) in (1_u32..700).prop_flat_map(|it| (Just(it), 0..it))
+        ) {
+            let pieces: Vec<_> = pieces(n, Cut { longest, overlap }).collect();
+            let [most, overlap] = [longest, overlap].map(|it| it as usize);
+            // A piece that begins with the end of the one before has others after it.
+            let ends = pieces.iter().enumerate().flat_map(|(i, it)| it.start + if i == 0 { 0 } else { overlap }..it.end);
+            prop_assert_eq!(ends.collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
+            prop_assert!(pieces.iter().all(|it| it.len() <= most && it.end <= n));
+            prop_assert!(pieces.windows(2).all(|it| it[0].end < it[1].end && it[1].start + overlap == it[0].end));
             let (least, longest) = (pieces.iter().map(Range::len).min(), pieces.iter().map(Range::len).max());
-            assert!(longest <= Some(most) && longest <= least.map(|it| it + 1), "{n} {most}");
+            prop_assert!(longest <= least.map(|it| it + 1), "{:?}", pieces);
+            // One piece fewer would be too short.
+            let room = |n_pieces: usize| n_pieces * most - n_pieces.saturating_sub(1) * overlap;
+            prop_assert!(n <= room(pieces.len()) && room(pieces.len() - 1) < n);
         }
     }
 
@@ -133,15 +203,32 @@ mod tests {
         let texts = ["one two three four five six seven", "eight"];
         let tokenizer = Tokenizer::train(texts.into_iter(), 257).unwrap();
         let mut gate = Gate::new(Admit::default(), "tokens");
-        let sections = Sections::try_new(&tokenizer, &texts, 9, &mut gate, &mut unwatched).unwrap();
+        let mut cut = |overlap| {
+            let cut = Cut { longest: 9, overlap };
+            Sections::try_new(&tokenizer, &texts.map(section), cut, &mut gate, &mut unwatched).unwrap()
+        };
         let mut expected = Vec::new();
         for text in texts {
             expected.extend(tokenizer.encode(text).unwrap());
             expected.push(BOUNDARY);
         }
-        assert_eq!(sections.targets().collect::<Vec<_>>(), expected);
-        assert_eq!((sections.index().longest(), sections.len()), ([9], 5));
-        assert_eq!((sections.piece(0)[0], sections.piece(4)[0]), (BOUNDARY, BOUNDARY));
+        let (apart, overlapping) = (cut(0), cut(4));
+        for (sections, n) in [(&apart, 5), (&overlapping, 7)] {
+            assert_eq!(sections.targets().collect::<Vec<_>>(), expected);
+            assert_eq!((sections.index().longest(), sections.len()), ([9], n));
+            let (first, last) = (sections.piece(0), sections.piece(u32::try_from(n).unwrap() - 1));
+            assert_eq!((first[0], last[0]), (BOUNDARY, BOUNDARY));
+        }
+        for id in 0..7 {
+            // The first of a section repeats nothing.
+            let is_first = id == 0 || id == 6;
+            assert_eq!(overlapping.n_repeated(id), if is_first { 0 } else { 4 });
+            if !is_first {
+                let (before, piece) = (overlapping.piece(id - 1), overlapping.piece(id));
+                assert_eq!(piece[..5], before[before.len() - 5..]);
+            }
+        }
+        assert_ne!(apart.checksum(), overlapping.checksum());
     }
 
     #[test]
@@ -151,7 +238,9 @@ mod tests {
         let read = |outside| {
             let admit = Admit { shortest: 4, longest: 20, too_short: outside, too_long: outside };
             let mut gate = Gate::new(admit, "tokens");
-            Sections::try_new(&tokenizer, &texts, 9, &mut gate, &mut unwatched).map(|it| (it, gate.counts))
+            let cut = Cut { longest: 9, overlap: 0 };
+            Sections::try_new(&tokenizer, &texts.map(section), cut, &mut gate, &mut unwatched)
+                .map(|it| (it, gate.counts))
         };
         let (cut, counts) = read(Oversize::Truncate).unwrap();
         assert_eq!(cut.index().iter().map(|[n]| n).collect::<Vec<_>>(), [6, 7, 7, 6]);

@@ -5,6 +5,7 @@
 mod data;
 #[path = "../common/held_out.rs"]
 mod held_out;
+mod own_sizes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,9 +92,19 @@ fn step(job: &Multitask, model: &FusionModel, device: &Device, parts: &[Part], m
             start += ids.len();
         }
     }
-    let mut values = Values { gradients: &accumulator.finish(), of: BTreeMap::new() };
+    Step { gradients: gradients_of(model, &accumulator.finish()), of_tasks }
+}
+
+/// The shape and the values of each parameter's gradient.
+fn gradients_of(model: &FusionModel, gradients: &GradientsParams) -> BTreeMap<ParamId, (Vec<usize>, Vec<f64>)> {
+    let mut values = Values { gradients, of: BTreeMap::new() };
     model.visit(&mut values);
-    Step { gradients: values.of, of_tasks }
+    values.of
+}
+
+/// The values of all gradients.
+fn values_of(model: &FusionModel, gradients: &GradientsParams) -> Vec<f64> {
+    gradients_of(model, gradients).into_values().flat_map(|it| it.1).collect()
 }
 
 struct Values<'a> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_train::BadSample;
-use plimsoll_workloads::text::{Corpus, CorpusConfig, TextError};
+use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, TextError};
 
 use crate::config;
 
@@ -67,7 +67,7 @@ fn a_file_alone_is_divided_by_its_sections() {
     let tide = |day: usize| format!("On day {day} the tide comes in and the tide goes out.");
     let days: Vec<_> = (0..20).map(tide).collect();
     fs::write(&file, days.join("\n\n")).unwrap();
-    let corpus = Corpus::read(&CorpusConfig { longest: 400, ..config(&file) }).unwrap();
+    let corpus = Corpus::read(&CorpusConfig { cut: Cut { longest: 400, overlap: 0 }, ..config(&file) }).unwrap();
     assert_eq!((corpus.train.len(), corpus.validation.sections.len()), (16, 4));
     let mut read: Vec<_> = [&corpus.train, &corpus.validation.sections]
         .into_iter()
@@ -120,5 +120,7 @@ fn a_folder_with_nothing_to_use_is_refused() {
     assert!(message(&config(&file)).contains("it is one file of 1 section, at least 2 are needed"));
     assert!(message(&config(&folder.path().join("blank.txt"))).contains("it is one file of 0 sections"));
     assert!(message(&config(&folder.path().join("gone"))).contains("there is no such folder"));
-    assert!(message(&CorpusConfig { longest: 0, ..config(folder.path()) }).contains("`text.longest` is 0"));
+    let cut = |longest, overlap| CorpusConfig { cut: Cut { longest, overlap }, ..config(folder.path()) };
+    assert!(message(&cut(0, 0)).contains("`text.longest` is 0"));
+    assert!(message(&cut(8, 8)).contains("`text.overlap` is 8 tokens, it must be below `text.longest` (8)"));
 }

@@ -8,8 +8,10 @@ mod documents;
 mod generation;
 #[path = "../common/held_out.rs"]
 mod held_out;
+mod overlap;
 #[path = "../common/parts.rs"]
 mod parts;
+mod sources;
 mod tokenizer;
 
 use std::fs;
@@ -20,11 +22,11 @@ use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use plimsoll_probe::TrackingAllocator;
-use plimsoll_sampler::{Admit, BatchPlanner, PaddedBudget, PlanConfig};
+use plimsoll_sampler::{BatchPlanner, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
-use plimsoll_train::{BadSample, Draw, Index, Item, Job, Lengths, Part, Source, Validation};
+use plimsoll_train::{Draw, Index, Item, Job, Lengths, Part, Source, Validation};
 use plimsoll_types::{Extent, StepShape};
-use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Gpt, GptConfig, Sections, Text, blank_generation};
+use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Cut, Gpt, GptConfig, Sections, Text, blank_generation};
 use plimsoll_workloads::{Room, Shares};
 
 use common::check_splits;
@@ -38,13 +40,10 @@ const MODEL: GptConfig = GptConfig { layers: 2, width: 32, heads: 4 };
 
 fn config(folder: &Path) -> CorpusConfig {
     CorpusConfig {
-        folder: folder.to_owned(),
         shares: Shares::validating(0.2),
-        bad_document: BadSample::Fail,
         vocabulary: 300,
-        lengths: Admit::default(),
-        longest: 96,
-        room: Room::boundless(folder),
+        cut: Cut { longest: 96, overlap: 0 },
+        ..CorpusConfig::new(folder.to_owned(), Room::boundless(folder))
     }
 }
 
@@ -191,7 +190,11 @@ fn validate(job: &Text, model: &Gpt, device: &Device) -> Validation {
 
 #[test]
 fn the_default_model_is_far_better_than_the_baseline_after_a_hundred_steps() {
-    let corpus = CorpusConfig { vocabulary: 512, longest: 256, ..config(&plimsoll_fixtures::dir().join("text")) };
+    let corpus = CorpusConfig {
+        vocabulary: 512,
+        cut: Cut { longest: 256, overlap: 0 },
+        ..config(&plimsoll_fixtures::dir().join("text"))
+    };
     let job = Text::new(GptConfig::default(), Arc::new(Corpus::read(&corpus).unwrap()));
     let device = Device::flex().autodiff();
     let Validation { metric, others, .. } = validate(&job, &trained(&job, 100, &device), &device);
@@ -304,6 +307,7 @@ fn what_is_tested_on_is_seen_by_nothing_else() {
 
 /// The same documents in shorter pieces.
 fn shorter() -> Corpus {
-    let config = CorpusConfig { longest: 40, ..config(&plimsoll_fixtures::dir().join("text")) };
+    let config =
+        CorpusConfig { cut: Cut { longest: 40, overlap: 0 }, ..config(&plimsoll_fixtures::dir().join("text")) };
     Corpus::tokenized(&config, fixtures().tokenizer).unwrap()
 }

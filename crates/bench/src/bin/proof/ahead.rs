@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use plimsoll_train::{Draw, Item, Source, SourceError};
-use plimsoll_types::{Extent, StepShape};
+use plimsoll_train::{Draw, Source, SourceError, Unit};
+use plimsoll_types::StepShape;
 
 /// Steps that are collated ahead of the one that runs.
 const AHEAD: usize = 2;
@@ -11,7 +11,8 @@ const AHEAD: usize = 2;
 /// The samples of one step, on the host.
 pub(crate) struct Filled<B> {
     pub(crate) draw: Draw,
-    pub(crate) lengths: Vec<Extent>,
+    /// What each sample counts.
+    pub(crate) units: Vec<u64>,
     pub(crate) buffer: B,
 }
 
@@ -25,22 +26,22 @@ pub(crate) fn buffers<S: Source>(source: &S, largest: StepShape) -> Vec<S::Buffe
 
 /// Reads and collates one draw after the other, until nobody wants more.
 pub(crate) fn work<S: Source>(
-    source: &S,
+    (source, unit): (&S, Unit),
     draws: impl Iterator<Item = Draw>,
     free: &Receiver<S::Buffer>,
     filled: &SyncSender<Filling<S>>,
 ) {
     for draw in draws {
         let Ok(buffer) = free.recv() else { return };
-        if filled.send(fill(source, draw, buffer)).is_err() {
+        if filled.send(fill((source, unit), draw, buffer)).is_err() {
             return;
         }
     }
 }
 
-fn fill<S: Source>(source: &S, draw: Draw, mut buffer: S::Buffer) -> Filling<S> {
+fn fill<S: Source>((source, unit): (&S, Unit), draw: Draw, mut buffer: S::Buffer) -> Filling<S> {
     let items = draw.ids().map(|id| source.read(draw.epoch, id)).collect::<Result<Vec<_>, _>>()?;
     source.collate(&draw, &items, &mut buffer)?;
-    let lengths = items.iter().map(Item::extent).collect();
-    Ok(Filled { draw, lengths, buffer })
+    let units = items.iter().map(|it| unit.of(it)).collect();
+    Ok(Filled { draw, units, buffer })
 }

@@ -146,16 +146,17 @@ impl<J: Job> Compared<'_, J> {
     ) -> Result<Vec<Vec<Round>>, Failed> {
         let mut trials =
             Trials::try_new(self.job, open_device(DEVICE)?, Keys::default(), open(DEVICE, Some(capacity))?)?;
-        let (source, draws) = (self.job.source(), division.schedule()?.flat_map(draws));
+        let (source, unit) = (self.job.source(), self.job.unit());
+        let draws = division.schedule()?.flat_map(draws);
         let ((give, free), (filled, ready)) = (channel(), sync_channel(buffers.len()));
         buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;
         thread::scope(|scope| {
-            scope.spawn(move || ahead::work(&*source, draws, &free, &filled));
+            scope.spawn(move || ahead::work((&*source, unit), draws, &free, &filled));
             // Owned here, so that the worker ends when nobody wants its steps.
             let (give, ready) = (give, ready);
             take_turns(division, &mut || {
-                let Filled { draw, lengths, buffer } = ready.recv()??;
-                let ran = trials.step(&draw, &lengths, &buffer, u32::MAX)?;
+                let Filled { draw, units, buffer } = ready.recv()??;
+                let ran = trials.step(&draw, units, &buffer, u32::MAX)?;
                 give.send(buffer).map_err(|_| "keep the worker")?;
                 Ok(ran.failures.len() as u64 + u64::from(capacity < ran.trial.peak))
             })

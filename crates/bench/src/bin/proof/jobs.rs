@@ -6,7 +6,6 @@ use std::sync::Arc;
 use image::{Rgb, RgbImage};
 use plimsoll_bench::finder::Random;
 use plimsoll_bench::proof::Edges;
-use plimsoll_sampler::Admit;
 use plimsoll_train::{BadSample, Item, Job, Lengths, LoaderConfig, Source};
 use plimsoll_types::{Bytes, Extent, StepShape};
 use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, SamplesConfig};
@@ -108,11 +107,8 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
 
 /// The language model of a run by default, on the documents of a folder.
 pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
-    let (room, folder) = (Room::boundless(folder), folder.to_owned());
-    let (bad_document, vocabulary, longest) = (BadSample::Skip, 2048, 512);
-    let (shares, lengths) = (Shares::validating(0.1), Admit::default());
-    let corpus = CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, room };
-    let corpus = Arc::new(Corpus::read(&corpus)?);
+    let config = CorpusConfig::new(folder.to_owned(), Room::boundless(folder));
+    let corpus = Arc::new(Corpus::read(&CorpusConfig { bad_document: BadSample::Skip, ..config })?);
     Ok(Text::new(GptConfig::default(), corpus))
 }
 

@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use plimsoll_bench::end_to_end::{Division, Method, OwnLoop, Report, Rule, Turn, WholeRun};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_sampler::{SampleIndex, StepSize};
-use plimsoll_train::{Draw, Job, open_device};
+use plimsoll_train::{Draw, Job, Unit, open_device};
 use plimsoll_types::{Bytes, Event, StepDone, StepShape};
 
 use crate::ahead::{self, Filled};
@@ -97,7 +97,7 @@ fn own_loop<J: Job>(
     buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;
     let mut loop_of = Loop { job, model: Some(job.init(&device)), optimizer: AdamConfig::new().init(), device };
     thread::scope(|scope| {
-        scope.spawn(move || ahead::work(&*source, draws, &free, &filled));
+        scope.spawn(move || ahead::work((&*source, Unit::Positions), draws, &free, &filled));
         // Owned here, so that the worker ends when nobody wants its steps.
         let (give, ready) = (give, ready);
         let (mut units, mut start) = (0, Instant::now());
@@ -109,9 +109,9 @@ fn own_loop<J: Job>(
             if N_FIRST < n_done && least <= start.elapsed().as_secs_f64() {
                 break;
             }
-            let Filled { draw, lengths, buffer } = ready.recv()??;
+            let Filled { draw, units: counted, buffer } = ready.recv()??;
             loop_of.step(&draw, &buffer);
-            units += lengths.iter().map(|it| it.positions()).sum::<u64>();
+            units += counted.iter().sum::<u64>();
             give.send(buffer).map_err(|_| "keep the worker")?;
         }
         let units_per_second = units as f64 / start.elapsed().as_secs_f64();
