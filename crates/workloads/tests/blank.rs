@@ -79,7 +79,8 @@ fn a_blank_step_of_texts_is_finite() {
     let corpus = with("text", |folder, room| {
         let (folder, bad_document, lengths) = (folder.to_owned(), BadSample::Fail, Admit::default());
         let (shares, vocabulary, longest) = (Shares::validating(0.2), 300, 64);
-        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, room }).unwrap()
+        Corpus::read(&CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, together: None, room })
+            .unwrap()
     });
     let model = GptConfig { layers: 1, width: 16, heads: 2 };
     check(&Text::new(model, Arc::new(corpus)), &[(1, &[1]), (3, &[16])]);

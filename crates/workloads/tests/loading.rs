@@ -183,6 +183,7 @@ fn corpus_config(folder: &Path, capacity: Bytes, bad_document: BadSample) -> Cor
         vocabulary: 400,
         lengths: Admit::default(),
         longest: 128,
+        together: None,
         room,
     }
 }

@@ -80,6 +80,7 @@ fn the_baseline_of_some_sections_is_of_the_same_sections() {
         vocabulary: 300,
         lengths: Admit::default(),
         longest: 32,
+        together: None,
         room: Room::boundless(&data("text")),
     };
     let corpus = Arc::new(Corpus::read(&config).unwrap());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_workloads::text::{Corpus, Text};
 
-use super::padded::{About, extents};
+use super::padded::{About, extents, together};
 use super::{also, held_out, padded};
 use crate::exit::{describe, user_error};
 use crate::loading::Loading;
@@ -30,8 +30,9 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         validation_extents: Vec::new(),
         skips_held_out: false,
         lines: vec![format!(
-            "{} sections to train on, {held_out}, {vocabulary} tokens{}",
+            "{} sections to train on, {held_out}, {vocabulary} tokens{}{}",
             corpus.train.len(),
+            together(&job),
             also(&corpus.outside)
         )],
         skipped: corpus.skipped.clone(),

@@ -120,6 +120,12 @@ impl Settings {
         mixed.check(mix).map_err(|error| refused(key, &value, &mixed.allowed(&error)))
     }
 
+    /// Whether tasks or sources have shares that are not those of the data.
+    pub(super) fn mixes_sources(&self) -> bool {
+        let (shares, temperature) = (&self.tasks.shares, self.tasks.temperature);
+        !shares.is_default() || f64::EPSILON <= (temperature - 1.0).abs() || self.tasks.ends != EpochEnds::AllOnce
+    }
+
     /// Says how the samples come to have several sources, where they may.
     fn more_sources(&self) -> &'static str {
         match (self.job, self.data.source_column.is_empty()) {

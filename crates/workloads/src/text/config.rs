@@ -23,6 +23,28 @@ pub struct CorpusConfig {
     pub lengths: Admit,
     /// The most tokens of a section that are predicted; a longer one is cut into equal pieces.
     pub longest: u32,
+    /// What of the sections to train on stays together in one optimizer step.
+    pub together: Option<Together>,
     /// What loading may use.
     pub room: Room,
+}
+
+/// What of the sections stays together in one optimizer step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// The pieces of a section that was cut.
+    Section,
+    /// All sections of a document.
+    Document,
+}
+
+impl Together {
+    /// Returns what a word means.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "section" => Some(Self::Section),
+            "document" => Some(Self::Document),
+            _ => None,
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Documents as sections of tokens, split into training, validation and test.
 
+use std::sync::Arc;
+
 use plimsoll_sampler::AdmitCounts;
 
 use super::baseline::Baselines;
-use super::config::CorpusConfig;
+use super::config::{CorpusConfig, Together};
 use super::documents::Documents;
 use super::error::TextError;
 use super::held_out::HeldOut;
@@ -20,6 +22,8 @@ pub struct Corpus {
     pub tokenizer: Tokenizer,
     /// Sections to train on.
     pub train: Sections,
+    /// The group of each section to train on, where groups stay together in one step.
+    pub together: Option<Arc<[u32]>>,
     /// Sections of the documents that are held out to validate on.
     pub validation: HeldOut,
     /// Sections of those that are held out to test on, where there are any.
@@ -71,8 +75,9 @@ impl Corpus {
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
+        let (train, together) = trained_on((&train, &documents), &tokenizer, config, &mut gate, watch)?;
         let mut sections = |texts: &[&str]| Sections::try_new(&tokenizer, texts, config.longest, &mut gate, watch);
-        let (train, validation) = (sections(&train)?, sections(&validation)?);
+        let validation = sections(&validation)?;
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
         // What follows has the memory of the texts.
         drop(documents);
@@ -80,8 +85,29 @@ impl Corpus {
         let byte_lengths = tokenizer.byte_lengths();
         let held_out = |sections| HeldOut::new(sections, &baselines, &byte_lengths);
         let (validation, test) = (held_out(validation), test.map(held_out));
-        Ok(Self { tokenizer, train, validation, test, outside: gate.counts, skipped })
+        Ok(Self { tokenizer, train, together, validation, test, outside: gate.counts, skipped })
     }
+}
+
+/// Makes tokens of what is trained on, and says what stays together.
+fn trained_on(
+    (texts, documents): (&[&str], &Documents),
+    tokenizer: &Tokenizer,
+    config: &CorpusConfig,
+    gate: &mut Gate,
+    watch: Watch<'_>,
+) -> Result<(Sections, Option<Arc<[u32]>>), TextError> {
+    let Some(together) = config.together else {
+        return Ok((Sections::try_new(tokenizer, texts, config.longest, gate, watch)?, None));
+    };
+    let group_of = match together {
+        Together::Section => (0..).take(texts.len()).collect(),
+        Together::Document => documents.trained_on(config.shares),
+    };
+    let mut groups = Vec::new();
+    let tell_piece = |text: usize| groups.push(group_of[text]);
+    let sections = Sections::told(tokenizer, (texts, config.longest), gate, watch, tell_piece)?;
+    Ok((sections, Some(groups.into())))
 }
 
 /// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.

@@ -85,6 +85,15 @@ impl Documents {
         }
     }
 
+    /// Returns of each section to train on, in the order of [`Self::split`], which document it is of.
+    pub(crate) fn trained_on(&self, shares: Shares) -> Vec<u32> {
+        let of_document = |(number, document): (u32, &Document)| vec![number; document.sections().len()];
+        let of_documents = (0..).zip(&self.read).map(of_document);
+        let parts: Vec<_> =
+            if self.is_single { of_documents.flatten().map(|it| vec![it]).collect() } else { of_documents.collect() };
+        shares.divide(0, parts).train.into_iter().flatten().collect()
+    }
+
     /// Returns the sections to train on and those that are held out, by whole documents where there are several.
     pub(crate) fn split(&self, shares: Shares) -> Divided<&str> {
         let of_documents = self.read.iter().map(Document::sections);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_sampler::{Groups, SampleIndex};
 use plimsoll_train::{Draw, Item, Lengths, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
@@ -42,6 +43,12 @@ impl TextSource {
     }
 }
 
+/// Returns the groups of sections, of which each has one.
+fn grouped(index: &SampleIndex<1>, group_of: &[u32]) -> Groups {
+    let lengths: Vec<u32> = index.iter().map(|[length]| length).collect();
+    Groups::try_new(&lengths, group_of).unwrap_or_else(|error| unreachable!("they were indexed: {error}"))
+}
+
 impl Item for TextItem {
     fn extent(&self) -> Extent {
         u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX).into()
@@ -62,9 +69,10 @@ impl Source for TextSource {
 
     fn lengths(&self) -> Lengths {
         let index = self.sections().index().clone();
-        match self.row_len {
-            Some(row_len) => Lengths::Packed { index, row_len },
-            None => Lengths::Known(index.into()),
+        match (self.row_len, &self.corpus.together) {
+            (Some(row_len), _) => Lengths::Packed { index, row_len },
+            (None, None) => Lengths::Known(index.into()),
+            (None, Some(group_of)) => Lengths::Grouped(grouped(&index, group_of)),
         }
     }
 

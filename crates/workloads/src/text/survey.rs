@@ -91,6 +91,7 @@ mod tests {
             vocabulary: 400,
             lengths: Admit::default(),
             longest: 64,
+            together: None,
             room: Room::boundless(folder),
         }
     }

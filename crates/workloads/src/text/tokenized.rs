@@ -40,6 +40,17 @@ impl Sections {
         gate: &mut Gate,
         watch: Watch<'_>,
     ) -> Result<Self, TextError> {
+        Self::told(tokenizer, (texts, longest), gate, watch, |_| ())
+    }
+
+    /// The same, and says of each piece which of the texts it is of.
+    pub(crate) fn told(
+        tokenizer: &Tokenizer,
+        (texts, longest): (&[&str], u32),
+        gate: &mut Gate,
+        watch: Watch<'_>,
+        mut tell_piece: impl FnMut(usize),
+    ) -> Result<Self, TextError> {
         let (mut tokens, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::<u32>::new());
         for (at, text) in texts.iter().enumerate() {
             tell(watch, at, texts.len())?;
@@ -49,6 +60,7 @@ impl Sections {
             let whole = [BOUNDARY].into_iter().chain(encoded).chain([BOUNDARY]);
             tokens.extend(whole.take(n_predicted as usize + 1));
             for piece in pieces(tokens.len() - first - 1, longest as usize) {
+                tell_piece(at);
                 starts.push(first + piece.start);
                 lengths.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
             }

@@ -44,6 +44,7 @@ fn config(folder: &Path) -> CorpusConfig {
         vocabulary: 300,
         lengths: Admit::default(),
         longest: 96,
+        together: None,
         room: Room::boundless(folder),
     }
 }

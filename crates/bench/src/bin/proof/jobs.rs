@@ -70,6 +70,7 @@ pub(crate) fn edges(name: &str) -> Edges {
 pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
         Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
+        Lengths::Grouped(groups) => Ok(groups.index().iter().map(|[length]| length).collect()),
         Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
         Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
@@ -111,7 +112,7 @@ pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
     let (room, folder) = (Room::boundless(folder), folder.to_owned());
     let (bad_document, vocabulary, longest) = (BadSample::Skip, 2048, 512);
     let (shares, lengths) = (Shares::validating(0.1), Admit::default());
-    let corpus = CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, room };
+    let corpus = CorpusConfig { folder, shares, bad_document, vocabulary, lengths, longest, together: None, room };
     let corpus = Arc::new(Corpus::read(&corpus)?);
     Ok(Text::new(GptConfig::default(), corpus))
 }
