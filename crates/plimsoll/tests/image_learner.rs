@@ -7,6 +7,7 @@
 mod learner;
 
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::optim::AdamConfig;
@@ -18,6 +19,7 @@ use learner::model::Net;
 use learner::quiet::Quiet;
 use plimsoll::{Bytes, TrackingAllocator};
 use plimsoll_probe::{DeviceKind, open};
+use plimsoll_train::warm_up;
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -72,14 +74,19 @@ fn need(work: impl FnOnce()) -> Bytes {
 fn at_half_of_what_the_fixed_batch_needs_no_image_is_lost() {
     let device = Device::flex().autodiff();
     device.seed(0);
+    let warm = || warm_up(DeviceKind::Flex, &device);
+    warm();
+    // Training has a thread of its own, and that keeps as much for its products whatever the batch.
+    let kept = need(|| thread::scope(|it| it.spawn(warm).join().unwrap()));
     let fixed = training(DataLoaderBuilder::new(ImageBatcher).batch_size(64).build(images(N_IMAGES, 0)));
     let own = of_net(&device);
     let of_fixed = need(|| drop(fixed.launch(own)));
+    let half = kept.saturating_add(Bytes(of_fixed.saturating_sub(kept).0 / 2));
 
     let batches = plimsoll::batches(images(N_IMAGES, 0), ImageBatcher).effective_batch(64).build().unwrap();
     let (trained, own) = (Trained::default(), of_net(&device));
     let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    let capacity = in_use.saturating_add(Bytes(of_fixed.0 / 2));
+    let capacity = in_use.saturating_add(half);
     let guarded = plimsoll::learner::strategy(&device).capacity(capacity).build().unwrap();
     let adopted = training(guarded.loader(batches)).metric_train(trained.clone());
     let adopted = adopted.with_training_strategy(TrainingStrategy::Custom(guarded));
@@ -87,7 +94,7 @@ fn at_half_of_what_the_fixed_batch_needs_no_image_is_lost() {
         let result = adopted.launch(own);
         assert!(result.error.is_none(), "{}", result.error.unwrap());
     });
-    assert!(of_adopted < Bytes(of_fixed.0 / 2), "{of_adopted} instead of {of_fixed}");
+    assert!(of_adopted < half, "{of_adopted} instead of {of_fixed}, where each thread keeps {kept}");
     let trained = trained.0.lock().unwrap();
     let ends: Vec<usize> = trained.windows(2).filter(|it| it[1] < it[0]).map(|it| it[0]).collect();
     assert_eq!((ends, *trained.last().unwrap()), (vec![N_IMAGES; N_EPOCHS - 1], N_IMAGES));

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, ModuleOptimizer};
@@ -13,6 +15,12 @@ use plimsoll::{
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
+
+/// Lets no other test run meanwhile: all share the heap that is measured.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[derive(Module, Debug)]
 struct Net {
@@ -55,12 +63,14 @@ fn check<M: Module>(
 
 #[test]
 fn a_loss_that_is_not_a_scalar_is_refused() {
+    let _alone = alone();
     let loss = |net: &Net, batch: Tensor<2>| net.layer.forward(batch).reshape([-1]);
     check(made, blank, loss, "values, one is needed: take the mean over the part's samples");
 }
 
 #[test]
 fn a_model_without_parameters_is_named() {
+    let _alone = alone();
     let make = |_: &Device| (Nothing, AdamConfig::new().init());
     let message = "plan_errors::Nothing: it has no parameters";
     check(make, blank, |_, batch| batch.mean(), message);
@@ -68,6 +78,7 @@ fn a_model_without_parameters_is_named() {
 
 #[test]
 fn a_program_that_panics_is_told_where() {
+    let _alone = alone();
     let loss = |_: &Net, _: Tensor<2>| panic!("no such class: 17");
     check(made, blank, loss, "× 1: the program panicked: no such class: 17");
     let batch = |_, _: &Device| panic!("the images are gone");
@@ -83,6 +94,7 @@ fn a_program_that_panics_is_told_where() {
 
 #[test]
 fn what_cannot_be_meant_is_refused_before_anything_runs() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let make = || -> (Net, ModuleOptimizer) { unreachable!("nothing is to run") };
     let batch = |_, _| -> Tensor<2> { unreachable!("nothing is to run") };
@@ -122,6 +134,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
 
 #[test]
 fn a_part_of_a_step_has_no_more_samples_than_the_step() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let find = find_batch_size(&device, || made(&device), |n, _| blank(n, &device), Net::loss).batches(1..=64);
     assert_eq!(find.effective_batch(8).run().unwrap().batch(), 8);
@@ -129,6 +142,7 @@ fn a_part_of_a_step_has_no_more_samples_than_the_step() {
 
 #[test]
 fn a_batch_that_does_not_fit_is_told_with_what_it_needs() {
+    let _alone = alone();
     let device = Device::flex().autodiff();
     let wide = |n, _| Tensor::<2>::zeros([n * 1024, 8], &device);
     let search = find_batch_size(&device, || made(&device), wide, Net::loss).capacity(Bytes::kib(64)).batches(8..=64);
