@@ -165,7 +165,9 @@ fn what_made_no_whole_step_is_told_of_each_epoch_and_of_all() {
         let events: Vec<_> =
             [run::started(2)].into_iter().chain((0..).map(step).zip(ended).flat_map(|(a, b)| [a, b])).collect();
         let (history, mut exposition) = (History::of(&events), Exposition::default());
-        events.iter().for_each(|it| exposition.hear(it));
+        for it in &events {
+            exposition.hear(it);
+        }
         let report = TrainingReport::new(&history, RunFacts::default());
         let page = report.to_html(&history, &RunFacts::default(), "");
         (report, page, EpochMetrics::default().of(&events), exposition.to_text())
