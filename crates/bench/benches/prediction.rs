@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
-use plimsoll_bench::finder::SplitMix64;
+use plimsoll_bench::finder::Random;
 use plimsoll_bench::{observation, run, shapes};
 use plimsoll_predict::{Certificate, Dtype, Key, Phase, Platform, Predictor, PredictorConfig, ShapeNeed};
 use plimsoll_types::{Bytes, Observation, StepShape};
@@ -145,7 +145,7 @@ fn step_that_repeats(group: &mut BenchmarkGroup<'_, WallTime>) {
 /// The same, after a step that took up to a ten-thousandth more.
 fn step_that_trembles(group: &mut BenchmarkGroup<'_, WallTime>) {
     let (mut predictor, read) = (lattice(), observation(StepShape::new(5, 192)));
-    let mut random = SplitMix64::new(0);
+    let mut random = Random::new(0);
     group.bench_function("step_that_trembles", |b| {
         b.iter(|| {
             let peak = read.peak.0 + read.peak.0 / 10_000 * (random.next_u64() >> 48) / 65_536;

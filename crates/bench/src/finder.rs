@@ -35,6 +35,6 @@ mod rules;
 pub use self::device::{MAX_BATCH, NOISE, Simulated};
 pub use self::oracle::{Oracle, Outcome, Pool, Reading, Setting, Tally};
 pub use self::paged::PagedBound;
-pub use self::random::SplitMix64;
+pub use self::random::Random;
 pub use self::report::{Answer, Comparison, Row, compare};
 pub use self::rules::{RULES, Rule};

@@ -1,23 +1,21 @@
 //! Randomness from a seed.
 
-/// `SplitMix64`.
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
+/// The same numbers for the same seed, on every machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     /// The random numbers of one round of a seed, which depend on no other round.
     pub(crate) fn of_round(seed: u64, round: u64) -> Self {
-        let mut rng = Self(seed);
-        let key = rng.next();
-        Self(key ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        let key = SplitMix64::seed_from_u64(seed).next_u64();
+        Self(SplitMix64::seed_from_u64(key.wrapping_add(SplitMix64::seed_from_u64(round).next_u64())))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// A number from `low` to `high`, both included.

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -33,12 +33,16 @@ fn trained(out: &Path, args: &[&str]) -> String {
 /// Trains a job, and returns what was said at the end.
 #[track_caller]
 fn trained_on(job: &str, sets: &[&str], out: &Path, args: &[&str]) -> String {
+    let output = train(job, sets, out, args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn train(job: &str, sets: &[&str], out: &Path, args: &[&str]) -> Output {
     let sets = sets.iter().flat_map(|it| ["--set", it]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(["train", "--job", job, "--no-supervise", "--seed", "1", "--out"]).arg(out).args(sets).args(args);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout)
+    command.output().unwrap()
 }
 
 #[test]
@@ -83,9 +87,16 @@ fn the_first_line_names_who_chose_the_sizes_and_what_ran() {
     let check = |said: &str, parts: &[&str]| parts.iter().for_each(|it| assert!(said.contains(it), "{said}"));
     let levers = ["`batch.patch_max = 32` (the preset's) and the effective batch of 32 samples"];
     check(&first("roomy", &[], "effective_batch"), &levers);
-    let fixed = ["--set", "policy.kind=fixed", "--capacity", "8MiB"];
+    // The least capacity that trains at all: what threads keep for their products is most of it.
+    let fixed = ["--steps", "12", "--overwrite", "--set", "policy.kind=fixed", "--set", "sr.validation_tile=16"];
+    let out = folder.path().join("fixed");
+    let tight = (16..1024).map(|quarters| format!("{}KiB", quarters * 256)).find_map(|capacity| {
+        let output = train("sr", &sets, &out, &[&fixed[..], &["--capacity", &capacity]].concat());
+        output.status.success().then(|| text(&output.stdout))
+    });
+    assert_eq!(report_of(&out)["limit"], "memory", "{tight:?}");
     let asked = ["Memory was the limit", "`policy.kind = \"fixed\"` keeps did not fit", "micro-batches of "];
-    check(&first("fixed", &fixed, "memory"), &asked);
+    check(tight.unwrap().lines().next().unwrap(), &asked);
     let room = ["batch.effective_batch_size=128", "batch.batch_max=16", "data.buffer_limit=64 MiB"];
     let room = room.iter().flat_map(|it| ["--set", it]).chain(["--capacity", "16GiB"]).collect::<Vec<_>>();
     check(&first("images", &room, "bounds"), &["the smallest image (patch 72) and `batch.batch_max = 16`."]);

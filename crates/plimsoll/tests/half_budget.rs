@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 #[expect(dead_code, reason = "its `main` is Burn's own loop")]
 #[path = "../examples/gan.rs"]
 mod gan;
@@ -12,8 +14,7 @@ mod image;
 #[path = "../examples/regression.rs"]
 mod regression;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use alone::alone;
 use burn::module::Module;
 use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
@@ -21,8 +22,6 @@ use plimsoll::{Bytes, Done, Step, StepBuilder, TrackingAllocator};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs steps of fixed batches, and then as many at half of what these needed: each with all of its samples.
 ///
@@ -68,10 +67,6 @@ fn run<M: Module, T: Clone>(
 ) -> Vec<(Done, usize)> {
     let mut step = build.step(builder);
     (0..3).map(|_| (step.run(samples, 1e-3, |model, part| loss(model, &part)).unwrap(), samples.len())).collect()
-}
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 
+use std::fs;
+
+use alone::alone;
 use burn::grad_clipping::GradientClippingConfig;
 use burn::lr_scheduler::linear::LinearLrSchedulerConfig;
 use burn::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
@@ -18,13 +21,6 @@ use plimsoll::{Bytes, Error, LossScale, Step, StepError, TrackingAllocator, step
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const WIDTH: usize = 16;
-
-/// Tests share the heap that is measured, and the generator that weights are drawn from.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[derive(Module, Debug)]
 struct Net {

@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 
+use alone::alone;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, ModuleOptimizer};
@@ -15,12 +17,6 @@ use plimsoll::{
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// Lets no other test run meanwhile: all share the heap that is measured.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[derive(Module, Debug)]
 struct Net {

@@ -3,9 +3,12 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::hint::black_box;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 
+use std::hint::black_box;
+
+use alone::alone;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
@@ -15,13 +18,6 @@ use plimsoll_probe::{DeviceKind, ProbeError, open};
 use plimsoll_train::open_device;
 
 const WIDTH: usize = 512;
-
-/// One test at a time: there is one allocator for the device, and a dry run drops the launches of all threads.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Opens the device, or says why the test is skipped.
 fn device() -> Option<Device> {

@@ -80,7 +80,7 @@ const TARGET: f64 = 0.9;
 fn with_room(room: Bytes) -> Bytes {
     warm_up(DeviceKind::Flex, &Device::flex());
     let in_use = open(DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-    Bytes((in_use.saturating_add(room).0 as f64 / TARGET) as u64)
+    Bytes::from_f64_ceil(in_use.saturating_add(room).as_f64() / TARGET)
 }
 
 fn of_net(device: &Device, optimizer: ModuleOptimizer, capacity: Bytes) -> Step<Net> {
@@ -228,7 +228,7 @@ fn halves_are_as_long_as_their_own_longest_sample_and_a_copy_costs_no_certainty(
 fn an_optimizer_that_runs_out_of_memory_is_taken_again_from_its_copy_with_the_same_samples_and_seed() {
     alone(|| {
         let device = Device::flex().autodiff();
-        let (rows, heap) = (rows(4), plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None).unwrap());
+        let (rows, heap) = (rows(4), open(DeviceKind::Flex, None).unwrap());
         let build = |capacity| {
             let built = step(&device, Net::init(&device), AdamConfig::new().init()).seed(5).micro_batch(4);
             built.keeping_a_copy().capacity(capacity).build().unwrap()

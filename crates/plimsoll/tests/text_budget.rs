@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 #[expect(dead_code, reason = "its `main` is Burn's own loop")]
 #[path = "../examples/text.rs"]
 mod text;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use alone::alone;
 use burn::data::dataloader::DataLoader;
 use burn::optim::AdamConfig;
 use burn::tensor::Device;
@@ -19,13 +20,6 @@ use text::{Net, Text, TextBatch, TextBatcher, texts};
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const N_TEXTS: usize = 512;
-
-/// Tests share the heap that is measured.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A step of the network.
 fn step_of_net() -> StepBuilder<Net> {

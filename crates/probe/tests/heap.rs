@@ -1,10 +1,13 @@
 //! A program that counts its allocations.
 
+mod alone;
+
 use std::hint::black_box;
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use alone::alone;
 use plimsoll_probe::{
     CappedProbe, Compartment, DeviceKind, HeapCounters, HeapProbe, Host, Probe, ProbeError, TrackingAllocator, open,
     open_among, survey,
@@ -16,11 +19,6 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 /// One test at a time: there is one heap. What the test harness itself allocates meanwhile is far below this.
 const NOISE: Bytes = Bytes::kib(256);
-
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[track_caller]
 fn assert_near(measured: Bytes, expected: Bytes) {

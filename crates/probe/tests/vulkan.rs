@@ -2,17 +2,13 @@
 #![cfg(feature = "vulkan")]
 #![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod alone;
+
 use std::thread;
 
+use alone::alone;
 use plimsoll_probe::{CubeProbe, DeviceKind, Probe, ProbeError, VulkanAdapter, open, open_among, survey};
 use plimsoll_types::Bytes;
-
-/// One test at a time: there is one allocator for the device.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn device() -> Option<CubeProbe> {
     match CubeProbe::try_vulkan(0) {

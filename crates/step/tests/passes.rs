@@ -1,7 +1,9 @@
 //! What passes come to that recompute activations, or compute in 16 bits.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 
+use alone::alone;
 use burn::module::Module;
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::optim::GradientsParams;
@@ -34,12 +36,6 @@ impl Net {
         let hidden = activation::relu(self.norm.forward(rows).sin().sin().sin());
         self.second.forward(hidden).cast(DType::F32).powi_scalar(2).mean()
     }
-}
-
-/// One test at a time: the generator that draws weights is that of all of them.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key(checkpointing: bool, dtype: Dtype) -> Key {

@@ -3,8 +3,10 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
 
+use alone::alone;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -19,12 +21,6 @@ use plimsoll_train::{open_device, uploaded};
 use plimsoll_types::{Bytes, StepShape};
 
 const DEVICE: DeviceKind = DeviceKind::Vulkan(0);
-
-/// One test at a time: there is one allocator for the device, and a dry run drops the launches of all threads.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Opens planner and device, or says why the test is skipped.
 fn open() -> Option<(DryRunPlanner, Device)> {

@@ -3,11 +3,15 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use alone::alone;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::GradientsParams;
@@ -25,12 +29,6 @@ const WIDTH: usize = 4096;
 
 /// What the runtime stages between host and device comes on top of the pages, and varies by less than a page.
 const STAGING: Bytes = Bytes::mib(2);
-
-/// One test at a time: there is one allocator for the device.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Opens probe and device under one name, or says why the test is skipped.
 fn device() -> Option<(Box<dyn Probe>, Device)> {

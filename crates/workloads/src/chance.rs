@@ -1,26 +1,25 @@
-//! Random numbers that depend on nothing but numbers: `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014), with the constants of
-//! Stafford's "Mix13".
+//! Random numbers that depend on nothing but numbers.
 
-/// The odd number nearest to 2^64 divided by the golden ratio.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
 /// Returns 64 well-mixed bits that depend on every word, from a state that says what they are for.
 pub(crate) fn hash(purpose: u64, words: [u64; 3]) -> u64 {
-    words.into_iter().fold(purpose, |state, word| mix((state ^ word).wrapping_add(GAMMA)))
+    words.into_iter().fold(purpose, |state, word| SplitMix64::seed_from_u64(state ^ word).next_u64())
 }
 
-/// Random numbers that depend on seed, epoch and sample alone (`SplitMix64`).
-pub(crate) struct Chance(u64);
+/// Random numbers that depend on seed, epoch and sample alone.
+pub(crate) struct Chance(SplitMix64);
 
 impl Chance {
     /// Starts the numbers of a sample in an epoch.
     pub(crate) fn new(seed: u64, epoch: u64, sample: u64) -> Self {
-        Self([epoch, sample].into_iter().fold(mix(seed), |state, word| mix(state ^ word)))
+        let state = [epoch, sample].into_iter().fold(mix(seed), |state, word| mix(state ^ word));
+        Self(SplitMix64::seed_from_u64(state))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GAMMA);
-        mix(self.0)
+        self.0.next_u64()
     }
 
     /// Returns whether an even chance came out.
@@ -50,7 +49,8 @@ impl Chance {
     }
 }
 
-/// Mixes 64 bits, one to one.
+/// Mixes 64 bits, one to one: the finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014), with the constants of
+/// Stafford's "Mix13".
 const fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use alone::alone;
 use image::{DynamicImage, Rgb, RgbImage};
 use plimsoll_fixtures::copy_folder;
 use plimsoll_probe::{HeapCounters, TrackingAllocator};
@@ -21,13 +25,6 @@ use plimsoll_workloads::{Interrupted, Room, Shares, StoreConfig, Watch};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// The heap is one for the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn in_use() -> Bytes {
     Bytes(HeapCounters::of_program().current() as u64)

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use alone::alone;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
@@ -23,12 +27,6 @@ use plimsoll_workloads::multitask::{Multitask, MultitaskConfig, Samples, Samples
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// One test at a time: there is one heap, and what a run reads of it decides how large its batches are.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The most cells of images and words.
 const MOST_CELLS: u32 = 9;

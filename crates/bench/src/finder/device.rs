@@ -4,7 +4,7 @@ use plimsoll_predict::{Booked, page_for};
 use plimsoll_types::{Bytes, Fraction};
 
 use super::oracle::{Outcome, Pool, Reading, Setting};
-use super::random::SplitMix64;
+use super::random::Random;
 
 /// Largest batch that a rule may try; the best batch is smaller on every device.
 pub const MAX_BATCH: u32 = 2048;
@@ -53,7 +53,7 @@ pub struct Simulated {
 
 impl Simulated {
     /// Draws budgets and models until the best batch is at least 64 and below the largest that may be tried.
-    pub fn random(random: &mut SplitMix64) -> Self {
+    pub fn random(random: &mut Random) -> Self {
         loop {
             let budget = Bytes::from_f64_ceil(random.log_uniform(BUDGETS.0, BUDGETS.1) * Bytes::gib(1).as_f64());
             let device = Self { budget, ..model(random) };
@@ -85,7 +85,7 @@ impl Simulated {
     }
 
     /// Runs a step.
-    pub fn step(&self, batch: u32, random: &mut SplitMix64) -> Outcome {
+    pub fn step(&self, batch: u32, random: &mut Random) -> Outcome {
         let peak = self.taken(batch, random.uniform(-NOISE, NOISE));
         if self.budget < peak {
             return Outcome::OutOfMemory;
@@ -123,7 +123,7 @@ impl Simulated {
 }
 
 /// Draws a model, with a budget of zero.
-fn model(random: &mut SplitMix64) -> Simulated {
+fn model(random: &mut Random) -> Simulated {
     let (parameters, model) = match random.multiple(1, 0, 2) {
         0 => convolutional(random),
         1 => attention(random),
@@ -136,7 +136,7 @@ fn model(random: &mut SplitMix64) -> Simulated {
 }
 
 /// Residual blocks on square patches; a kernel may unfold its input.
-fn convolutional(random: &mut SplitMix64) -> (f64, Simulated) {
+fn convolutional(random: &mut Random) -> (f64, Simulated) {
     let [channels, blocks, edge] = [random.multiple(16, 1, 16), random.multiple(1, 4, 32), random.multiple(8, 3, 16)];
     let (channels, blocks) = (f64::from(channels), f64::from(blocks));
     let (kept, unfolded) = (random.uniform(3.0, 8.0), f64::from(1 << random.multiple(1, 0, 2)));
@@ -147,7 +147,7 @@ fn convolutional(random: &mut SplitMix64) -> (f64, Simulated) {
 }
 
 /// A transformer that keeps its attention maps, with a head over a vocabulary.
-fn attention(random: &mut SplitMix64) -> (f64, Simulated) {
+fn attention(random: &mut Random) -> (f64, Simulated) {
     let (heads, layers) = (f64::from(random.multiple(1, 2, 24)), f64::from(random.multiple(1, 2, 24)));
     let (vocabulary, edge) = (f64::from(random.multiple(1000, 1, 32)), random.multiple(64, 1, 16));
     let (width, weight) = (64.0 * heads, F32 * vocabulary * 64.0 * heads);
@@ -157,7 +157,7 @@ fn attention(random: &mut SplitMix64) -> (f64, Simulated) {
 }
 
 /// Stacked recurrent layers over a long sequence.
-fn recurrent(random: &mut SplitMix64) -> (f64, Simulated) {
+fn recurrent(random: &mut Random) -> (f64, Simulated) {
     let (width, layers) = (f64::from(random.multiple(64, 1, 16)), f64::from(random.multiple(1, 1, 6)));
     let (edge, kept) = (random.multiple(50, 1, 20), random.uniform(8.0, 14.0));
     let weight = F32 * 4.0 * width * width;
@@ -182,7 +182,7 @@ mod tests {
         // 100 + 7 + 2 · 9 = 125 MiB in pages of 10.
         assert_eq!(model.plan(9), Booked { reserved: Bytes::mib(130), page: Bytes::mib(10), ..Booked::default() });
         let real = Simulated { held_pages: 1, ..model };
-        let mut random = SplitMix64::new(1);
+        let mut random = Random::new(1);
         for _ in 0..100 {
             let Outcome::Fitted(reading) = real.step(9, &mut random) else { panic!("140 of 1000 MiB") };
             assert_eq!(reading.pool, Some(Pool { reserved: Bytes::mib(140), largest: Bytes::mib(9) }));
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_best_batch_is_the_largest_that_fits_without_noise() {
-        let mut random = SplitMix64::new(2);
+        let mut random = Random::new(2);
         for _ in 0..20 {
             let device = Simulated::random(&mut random);
             let best = device.best();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::device::{MAX_BATCH, NOISE, Simulated};
 use super::oracle::{Oracle, Tally};
-use super::random::SplitMix64;
+use super::random::Random;
 use super::rules::{RULES, Rule};
 
 /// What one rule achieved on one device.
@@ -64,7 +64,7 @@ pub struct Comparison {
 
 /// Runs all rules on `n_devices` random devices, each rule with the same noise.
 pub fn compare(n_devices: usize, seed: u64) -> Comparison {
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let devices: Vec<_> = (0..n_devices).map(|_| (Simulated::random(&mut random), random.next_u64())).collect();
     let bests: Vec<_> = devices.iter().map(|(device, _)| device.best()).collect();
     let answers = |rule: &Rule| -> Vec<_> {
@@ -75,7 +75,7 @@ pub fn compare(n_devices: usize, seed: u64) -> Comparison {
 }
 
 fn answer(rule: &Rule, device: &Simulated, seed: u64, best: u32) -> Answer {
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let (mut step, plan) = (|batch| device.step(batch, &mut random), |batch| Some(device.plan(batch)));
     let mut oracle = Oracle::new(device.setting(), &mut step, &plan);
     let batch = (rule.search)(&mut oracle);

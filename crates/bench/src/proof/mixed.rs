@@ -4,7 +4,7 @@ use plimsoll_types::{Bytes, StepShape};
 use serde::{Deserialize, Serialize};
 
 use super::Edges;
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// What a run of mixed shapes was planned to hold, and what it held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ const MOST_PARTS: u32 = 3;
 
 /// Draws the parts of each step of a run: their shapes, and their order.
 pub fn draw(n_steps: usize, edges: Edges, seed: u64) -> Vec<Vec<StepShape>> {
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let mut pick = |from: &[u32]| from[random.multiple(1, 0, u32::try_from(from.len() - 1).unwrap_or(0)) as usize];
     let (numbers, counts): (Vec<u32>, Vec<u32>) = ((0..RARE).collect(), (1..=MOST_PARTS).collect());
     // Each of the large ones in its turn, so that a run has them all.

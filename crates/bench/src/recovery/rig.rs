@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::device::{CAPACITY, RESIDENT, TARGET, reading};
 use super::learnt::Learnt;
 use super::weather::Weather;
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Lengths of the samples that the bucketed policy has.
 const EDGES: [u32; 6] = [64, 96, 128, 192, 256, 384];
@@ -45,7 +45,7 @@ pub(super) struct Rig {
     watch: CapacityWatch,
     budget: Budget,
     noise: f64,
-    random: SplitMix64,
+    random: Random,
 }
 
 impl Rig {
@@ -63,7 +63,7 @@ impl Rig {
             }
         };
         let policy = Policy::try_new(config)?;
-        let random = SplitMix64::new(seed);
+        let random = Random::new(seed);
         Ok(Self {
             policy,
             learnt: Learnt::new()?,

@@ -3,7 +3,7 @@
 use plimsoll_types::Bytes;
 
 use super::device::CAPACITY;
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// What takes memory from a run for a while; lengths of time are in steps of half a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +65,7 @@ impl Weather {
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     disturbance: Disturbance,
-    random: SplitMix64,
+    random: Random,
     co_tenant: Phase,
     burst: Phase,
 }
@@ -81,7 +81,7 @@ struct Phase {
 impl Forecast {
     pub(super) fn new(disturbance: Disturbance, seed: u64) -> Self {
         let [co_tenant, burst] = Default::default();
-        Self { disturbance, random: SplitMix64::new(seed), co_tenant, burst }
+        Self { disturbance, random: Random::new(seed), co_tenant, burst }
     }
 
     pub(super) fn next(&mut self, step: u64) -> Weather {
@@ -125,7 +125,7 @@ impl Forecast {
 
 impl Phase {
     /// Goes on by a step, and returns whether it is on.
-    fn turn(&mut self, mean: impl Fn(bool) -> f64, random: &mut SplitMix64) -> bool {
+    fn turn(&mut self, mean: impl Fn(bool) -> f64, random: &mut Random) -> bool {
         if self.left == 0 {
             // The first phase is off.
             self.is_on = self.size > 0.0 && !self.is_on;

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Samples of several tasks on two axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,19 +15,19 @@ pub struct Tasked {
 
 /// Returns tokens of chats: log-normal around 245, from 8 to 4 096.
 pub fn chats(n: usize) -> Vec<u32> {
-    let mut random = SplitMix64::new(1);
+    let mut random = Random::new(1);
     (0..n).map(|_| log_normal(&mut random, 245.0, 0.9, (8, 4096))).collect()
 }
 
 /// Returns tokens of documents: log-normal around 700 with a long tail, from 16 to 200 000.
 pub fn documents(n: usize) -> Vec<u32> {
-    let mut random = SplitMix64::new(6);
+    let mut random = Random::new(6);
     (0..n).map(|_| log_normal(&mut random, 700.0, 1.3, (16, 200_000))).collect()
 }
 
 /// Returns frames of 10 ms of read speech: most utterances of 12 to 16 s, a quarter shorter, none above 24.5 s.
 pub fn speech(n: usize) -> Vec<u32> {
-    let mut random = SplitMix64::new(2);
+    let mut random = Random::new(2);
     let mut length = || {
         let (median, sigma) = if random.uniform(0.0, 1.0) < 0.75 { (1430.0, 0.09) } else { (800.0, 0.45) };
         log_normal(&mut random, median, sigma, (300, 2450))
@@ -37,7 +37,7 @@ pub fn speech(n: usize) -> Vec<u32> {
 
 /// Returns images and tokens of samples of three tasks, in shares of two, two and one in five.
 pub fn images_and_tokens(n: usize) -> Tasked {
-    let mut random = SplitMix64::new(4);
+    let mut random = Random::new(4);
     let (mut images, mut tokens, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     for id in 0..n {
         let (task, least, more, median) =
@@ -51,7 +51,7 @@ pub fn images_and_tokens(n: usize) -> Tasked {
 
 /// A length whose logarithm is normally distributed (Box and Muller), within limits.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a length can be")]
-fn log_normal(random: &mut SplitMix64, median: f64, sigma: f64, (least, most): (u32, u32)) -> u32 {
+fn log_normal(random: &mut Random, median: f64, sigma: f64, (least, most): (u32, u32)) -> u32 {
     let (radius, angle) = (1.0 - random.uniform(0.0, 1.0), random.uniform(0.0, TAU));
     let normal = (-2.0 * radius.ln()).sqrt() * angle.cos();
     (median * (sigma * normal).exp()).clamp(f64::from(least), f64::from(most)) as u32

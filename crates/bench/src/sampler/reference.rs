@@ -1,6 +1,6 @@
 //! The plain way to plan an epoch, to be compared with.
 
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Ids in the order of the batches, and where each batch begins, with the end of the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub fn shuffle_sort_fill<const AXES: usize>(
     window: usize,
     seed: u64,
 ) -> Filled {
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let n_samples = lengths[0].len();
     let mut ids: Vec<u32> = (0..).take(n_samples).collect();
     shuffle(&mut ids, &mut random);
@@ -65,7 +65,7 @@ fn batches<const AXES: usize>(samples: &[([u32; AXES], u32)], budget: [u64; AXES
     batches
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
     for last in (1..items.len()).rev() {
         let draw = ((random.next_u64() >> 32) * (last as u64 + 1)) >> 32;
         items.swap(last, usize::try_from(draw).unwrap_or(last));

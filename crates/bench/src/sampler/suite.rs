@@ -12,7 +12,7 @@ use super::recorded::Recorded;
 use super::resume::Resume;
 use super::row::Row;
 use super::set::{Set, Setting};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// Frames of 10 ms, some 40 utterances: the budget under which other samplers were measured.
 const SPEECH_BUDGET: u64 = 60_000;
@@ -164,7 +164,7 @@ fn as_recorded(it: &Recorded) -> Set<1> {
 
 /// `n` of the recorded lengths, drawn with replacement.
 fn drawn(it: &Recorded, n: usize) -> Set<1> {
-    let mut random = SplitMix64::new(5);
+    let mut random = Random::new(5);
     let mut draw = || it.lengths[usize::try_from(random.next_u64() >> 32).unwrap_or(0) % it.lengths.len()];
     let lengths = (0..n).map(|_| draw()).collect();
     Set { name: format!("drawn from {}", it.name), lengths: [lengths], ..as_recorded(it) }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_sampler::{BatchToDeal, PlannedStep, SamplerError, Speeds, StepBatch, Worked, deal_batches};
 
 use super::{Rule, StepCost, World};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 use crate::sampler::cpu_time;
 
 /// What one step came to.
@@ -50,7 +50,7 @@ pub fn run_step(
     world: &World,
     (rule, speeds): (Rule, &mut Speeds),
     cost: &StepCost,
-    random: &mut SplitMix64,
+    random: &mut Random,
 ) -> Result<Stepped, SamplerError> {
     let rooms = rule.rooms(&world.devices);
     let whole = |it: u64| u32::try_from(it).unwrap_or(u32::MAX);
@@ -87,7 +87,7 @@ pub fn run_step(
 /// # Sources
 ///
 /// G. E. P. Box and M. E. Muller, A note on the generation of random normal deviates, 1958.
-fn normal(random: &mut SplitMix64) -> f64 {
+fn normal(random: &mut Random) -> f64 {
     let [radius, angle] = [random.uniform(f64::MIN_POSITIVE, 1.0), random.uniform(0.0, std::f64::consts::TAU)];
     (-2.0 * radius.ln()).sqrt() * angle.cos()
 }
@@ -104,7 +104,7 @@ mod tests {
         let batch = |edge: u32| StepBatch { ids: (0..49_152 / u64::from(edge)).collect(), cell: [edge] };
         let batches = [512, 128, 64, 256].map(batch).to_vec();
         let step = PlannedStep { epoch: 0, span: 0..4 * 49_152, batches, ends_epoch: false };
-        let (mut speeds, mut random) = (Speeds::unknown(world.devices.len()), SplitMix64::new(1));
+        let (mut speeds, mut random) = (Speeds::unknown(world.devices.len()), Random::new(1));
         let mut run = || run_step(&step, world, (rule, &mut speeds), cost, &mut random).unwrap();
         (0..9).for_each(|_| drop(run()));
         run()
@@ -139,7 +139,7 @@ mod tests {
         let batch = StepBatch { ids: (0..8 * 128).collect(), cell: [128] };
         let cost = StepCost { micro_batch: 4e-2, ..COST };
         let step = PlannedStep { epoch: 0, span: 0..1, batches: vec![batch; 2], ends_epoch: false };
-        let (mut speeds, mut random) = (Speeds::unknown(8), SplitMix64::new(1));
+        let (mut speeds, mut random) = (Speeds::unknown(8), Random::new(1));
         let mut mean = |world: &World| {
             let steps =
                 (0..50).map(|_| run_step(&step, world, (Rule::Speed, &mut speeds), &cost, &mut random).unwrap());

@@ -6,7 +6,7 @@ use plimsoll_sampler::{
 
 use super::report::{Cluster, Report, Row};
 use super::{Exchange, Network, Rule, StepCost, Stepped, World, padded, run_step};
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 use crate::proof::median;
 use crate::sampler::Recorded;
 
@@ -135,7 +135,7 @@ impl<'a> Data<'a> {
 
     fn row(&self, world: &World, rule: Rule, cost: &StepCost, positions: u64) -> Result<Row, SamplerError> {
         let mut planned = self.steps(world, rule, positions)?;
-        let (mut random, mut speeds) = (SplitMix64::new(SEED), Speeds::unknown(world.devices.len()));
+        let (mut random, mut speeds) = (Random::new(SEED), Speeds::unknown(world.devices.len()));
         let (mut n_samples, mut taken, mut steps) = (0, 0, Vec::new());
         for at in 0..WARM_UP + self.n_steps {
             let step = planned.next_step();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::finder::SplitMix64;
+use crate::finder::Random;
 
 /// The part of its memory that a device may use; the default of a run.
 const TARGET: f64 = 0.9;
@@ -83,7 +83,7 @@ pub fn padded(lengths: &[u32], n_samples: usize, seed: u64) -> Vec<u32> {
     let edge = |at: usize| sorted[(sorted.len() * at).div_ceil(N_EDGES).max(1) - 1].next_multiple_of(8);
     let mut edges: Vec<_> = (1..=N_EDGES).map(edge).collect();
     edges.dedup();
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     let n_lengths = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
     let mut draw = || lengths[random.multiple(1, 0, n_lengths - 1) as usize];
     (0..n_samples).map(|_| draw()).map(|it| edges[edges.partition_point(|edge| *edge < it)]).collect()

@@ -1,5 +1,8 @@
 //! Valid inputs, damaged.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
 /// The longest input in bytes; longer ones only cost time.
 const LONGEST: usize = 128 << 10;
 /// Damaged inputs that were accepted and are damaged further.
@@ -40,7 +43,7 @@ pub(super) struct Mutator {
 impl Mutator {
     pub(super) fn new(seed: u64, corpus: Vec<Vec<u8>>, words: &'static [&'static str]) -> Self {
         let n_valid = corpus.len();
-        Self { random: Random(seed), corpus, n_valid, words }
+        Self { random: Random(SplitMix64::seed_from_u64(seed)), corpus, n_valid, words }
     }
 
     /// Damages an input further from now on.
@@ -90,7 +93,7 @@ impl Mutator {
     }
 
     fn change_byte(&mut self, input: &mut [u8], change: impl Fn(u8, u64) -> u8) {
-        let (at, random) = (self.random.below(input.len()), self.random.next());
+        let (at, random) = (self.random.below(input.len()), self.random.0.next_u64());
         if let Some(byte) = input.get_mut(at) {
             *byte = change(*byte, random);
         }
@@ -147,20 +150,12 @@ fn insert(input: &mut Vec<u8>, at: usize, part: &[u8]) {
     drop(input.splice(at..at, part.iter().copied()));
 }
 
-/// `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// A number below `n`, or 0.
     fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % (n as u64).max(1)).unwrap_or(0)
+        usize::try_from(self.0.next_u64() % (n as u64).max(1)).unwrap_or(0)
     }
 
     fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {

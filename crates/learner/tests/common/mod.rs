@@ -9,10 +9,13 @@
 
 pub mod quiet;
 
+#[path = "../../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::panic::resume_unwind;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
@@ -39,8 +42,8 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 /// Tests share the heap that is measured, and the generator that weights are drawn from.
 static ALONE: Mutex<()> = Mutex::new(());
 
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn alone() -> alone::Alone {
+    alone::alone()
 }
 
 /// Values of a position.

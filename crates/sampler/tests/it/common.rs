@@ -4,6 +4,8 @@ use plimsoll_sampler::{CapacityRule, Lattice, PlannedStep, StepSize, StreamLimit
 use plimsoll_types::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 
 /// Proptest's own number of cases.
 const CASES: u32 = 256;
@@ -16,23 +18,16 @@ pub(crate) fn cases(n: u32) -> Config {
 }
 
 /// A generator of numbers for tests.
-pub(crate) struct Numbers(u64);
+pub(crate) struct Numbers(SplitMix64);
 
 impl Numbers {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     /// A number from 0 to 1.
     pub(crate) fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number of the standard normal distribution (Box and Muller).

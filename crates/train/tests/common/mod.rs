@@ -1,9 +1,12 @@
 //! What the tests of whole runs share.
 
+#[path = "../../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub(crate) use alone::alone;
 use burn::tensor::Device;
 
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
@@ -15,13 +18,6 @@ use plimsoll_types::{Bytes, Event, StepDone};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// The heap is one for the whole process, so runs that are measured must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 pub(crate) struct Ran {
     pub(crate) outcome: Result<Outcome, TrainError>,

@@ -2,14 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../../probe/tests/alone/mod.rs"]
+mod alone;
+
 mod best;
 mod job;
 
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use alone::alone;
 use burn::tensor::Device;
 use plimsoll_fixtures::copy_folder;
 use plimsoll_monitor::{Progress, encode};
@@ -28,13 +31,6 @@ use job::{N_SAMPLES, Noisy};
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
-
-/// The random numbers of a device are those of the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 const N_STEPS: u64 = 13;
 

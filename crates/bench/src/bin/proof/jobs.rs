@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use image::{Rgb, RgbImage};
-use plimsoll_bench::finder::SplitMix64;
+use plimsoll_bench::finder::Random;
 use plimsoll_bench::proof::Edges;
 use plimsoll_sampler::Admit;
 use plimsoll_train::{BadSample, Item, Job, Lengths, LoaderConfig, Source};
@@ -94,7 +94,7 @@ const N_IMAGES: u64 = 4;
 /// Super-resolution on noise: no allocation depends on what is on the images.
 fn sr(folder: &Path) -> Result<Sr, Failed> {
     for image in 0..N_IMAGES {
-        let mut random = SplitMix64::new(image);
+        let mut random = Random::new(image);
         let noise = RgbImage::from_fn(SIDE, SIDE, |_, _| Rgb([0; 3].map(|_: u8| random.next_u64().to_be_bytes()[0])));
         noise.save(folder.join(format!("{image}.png")))?;
     }

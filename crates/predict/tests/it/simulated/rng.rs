@@ -1,19 +1,19 @@
 //! Seeded numbers: the same in every run.
 
-/// `SplitMix64`, whose first number is good already.
-pub(crate) struct Rng(u64);
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+
+/// A generator whose first number is good already.
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     /// Returns a number from 0 up to but not including 1.
     pub(crate) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a number between the two, with equal chances for each factor.
