@@ -1,11 +1,13 @@
 //! The configuration as values.
 
+mod arranged;
 mod check;
 mod jobs;
 mod ranges;
 mod run;
 mod sr;
 mod tasks;
+mod together;
 
 use std::path::PathBuf;
 
@@ -19,8 +21,8 @@ pub(crate) use self::ranges::range;
 pub(crate) use self::tasks::Mixed;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, EpochEnds, JobName, Most, OptimizerRecoverySetting, OutsideSetting, PerTask, PlanSetting,
-    PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
+    EffectiveUnit, EpochEnds, JobName, Most, ObjectiveSetting, OptimizerRecoverySetting, OutsideSetting, PerTask,
+    PlanSetting, PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -66,6 +68,10 @@ pub(crate) struct Batch {
     pub(crate) n_edges: u32,
     batches_per_step: u32,
     multiple_of: u32,
+    window: Bound,
+    most_mates_kept: Fraction,
+    objective: ObjectiveSetting,
+    batch_overhead: f64,
     drop_last: bool,
     pack: bool,
     row_len: RowLen,
@@ -124,6 +130,7 @@ pub(crate) struct Data {
     group_column: String,
     source_column: String,
     source_folders: bool,
+    together: String,
     shortest: u32,
     longest: Most,
     outside: OutsideSetting,

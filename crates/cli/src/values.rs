@@ -300,6 +300,7 @@ impl TryFrom<String> for Checkpointing {
 
 word!(pub(crate) Precision { F32 = "f32", Bf16 = "bf16" });
 word!(pub(crate) OptimizerRecoverySetting { Restore = "restore", Keep = "keep" });
+word!(pub(crate) ObjectiveSetting { FewestBatches = "fewest-batches", LeastTime = "least-time" });
 word!(pub(crate) Reduction { Host = "host", Nccl = "nccl" });
 word!(pub(crate) BalanceKind { GradNorm = "gradnorm", Fixed = "fixed" });
 word!(pub(crate) PolicyKind { Certified = "certified", Stepwise = "stepwise", Fixed = "fixed" });

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::f32::consts::TAU;
 use std::fmt::Write;
 use std::fs;
@@ -13,6 +14,8 @@ use std::process::{Command, Output};
 use common::{json, refused, text};
 use plimsoll_train::Controller;
 use plimsoll_types::{Event, MicroBatch, StepDone};
+use plimsoll_workloads::Shares;
+use plimsoll_workloads::sequence::{Recordings, RecordingsConfig};
 
 fn plimsoll(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(args).output().unwrap()
@@ -44,6 +47,48 @@ fn each_job_trains_on_the_data_that_comes_along_and_its_log_replays() {
     }
     assert!(folder.path().join("multitask/task_comparison.png").is_file());
     assert!(!folder.path().join("sequence/task_comparison.png").is_file());
+}
+
+#[test]
+fn groups_stay_together_and_what_makes_no_whole_step_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let sets = ["data.stream=false", "data.together=speaker", "batch.effective_batch_size=16", "batch.drop_last=true"];
+    let args: Vec<_> = ["--steps", "8"].into_iter().chain(sets.iter().flat_map(|it| ["--set", it])).collect();
+    let output = train("sequence", &out, &args);
+    let told = text(&output.stderr) + &text(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("16 samples per step on average, and less than "), "{told}");
+    assert!(told.contains("; 6 groups of up to ") && told.contains(" to train on stay together"), "{told}");
+    let recordings = Recordings::read(&RecordingsConfig {
+        shares: Shares { validation: 0.2, test: 0.2 },
+        together_column: Some("speaker".to_owned()),
+        ..RecordingsConfig::new(plimsoll_fixtures::dir().join("sequence"))
+    });
+    let group_of: Vec<u32> = recordings.unwrap().train.iter().map(|it| it.together).collect();
+    let log = fs::read_to_string(out.join("events.jsonl")).unwrap();
+    let (mut n_steps, mut dropped) = (0, 0);
+    for event in log.lines().map(|it| serde_json::from_str(it).unwrap()) {
+        match event {
+            Event::StepDone(step) => {
+                let ids: BTreeSet<u64> = step.micro_batches.into_iter().flat_map(|it| it.ids).collect();
+                let of = |id: &u64| group_of[usize::try_from(*id).unwrap()];
+                let groups: BTreeSet<_> = ids.iter().map(of).collect();
+                assert_eq!(ids.len(), group_of.iter().filter(|it| groups.contains(it)).count(), "{ids:?}");
+                n_steps += 1;
+            }
+            Event::EpochDone(it) => dropped += it.dropped,
+            _ => {}
+        }
+    }
+    assert!(n_steps == 8 && 0 < dropped, "{n_steps} steps, {dropped} samples dropped");
+    assert_eq!(json(&out.join("training_report.json"))["dropped"]["samples"], dropped);
+    let report = fs::read_to_string(out.join("training_report.md")).unwrap();
+    assert!(report.contains(&format!("| samples dropped | {dropped}: ")), "{report}");
+    let of_text = ["--set", "data.together=document", "--set", "batch.effective_batch_size=64"];
+    let allowed = "`data.together` is \"document\", allowed is what has groups of up to `batch.effective_batch_size` (64) \
+                   tokens, and that of the section that begins ";
+    refused(&train("text", &folder.path().join("none"), &of_text), &[allowed]);
 }
 
 /// Steps of a run whose peaks are held against their bounds.

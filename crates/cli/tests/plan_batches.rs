@@ -113,6 +113,29 @@ fn planned(folder: &Path, args: &[&str]) -> String {
 }
 
 #[test]
+fn batches_are_arranged_as_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (1 + id * 7_919 % 401).to_string());
+    let waste = |args: &[&str]| {
+        planned(folder.path(), &[&["--budget", "4000", "--report", "report.json"], args].concat());
+        let report: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+        (report["waste"][0].as_f64().unwrap(), report["mates_kept"]["wanted"].as_f64().unwrap())
+    };
+    let (usual, apart) = (waste(&[]), waste(&["--most-mates-kept", "1"]));
+    assert!(apart.0 < usual.0 && (usual.1, apart.1) == (0.03, 1.0), "{usual:?} {apart:?}");
+    assert!(waste(&["--least-time", "0"]).0 < usual.0);
+    for (args, told) in [
+        (["--most-mates-kept", "1.5"], "a number from 0 to 1 is expected"),
+        (["--least-time", "-1"], "a number from 0 on is expected"),
+    ] {
+        let output = plan(folder.path(), "plan", BUDGET, &[&format!("{}={}", args[0], args[1])]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && stderr.contains(told), "{stderr}");
+    }
+}
+
+#[test]
 fn two_columns_are_two_budgets_and_batches_go_to_ranks_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let of = |id: u32| [1 + id % 7, 1 + id * 7_919 % 401];

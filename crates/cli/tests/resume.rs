@@ -16,12 +16,22 @@ const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
 
 /// What each run begins with.
-const RUNS: [(&str, &[&str]); 9] = [
+const RUNS: [(&str, &[&str]); 11] = [
     ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
     ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
     ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
     ("weighted", &["job=multitask", "multitask.channels=2", "multitask.features=8", "tasks.balance=fixed"]),
     ("sequence", &["job=sequence", "sequence.head_width=4", "sequence.blocks=1"]),
+    (
+        "known",
+        &[
+            "job=sequence",
+            "sequence.head_width=4",
+            "sequence.blocks=1",
+            "data.stream=false",
+            "batch.effective_batch_size=32",
+        ],
+    ),
     (
         "cut",
         &["job=sequence", "sequence.head_width=4", "sequence.blocks=1", "data.longest=20", "data.outside=truncate"],
@@ -37,6 +47,7 @@ const RUNS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
+    ("timed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.objective=least-time"]),
     ("packed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=true"]),
 ];
 
@@ -45,7 +56,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 124] = [
+const CASES: [Case; 131] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -70,6 +81,12 @@ const CASES: [Case; 124] = [
     ("text", "batch.multiple_of", "4", Some("`batch.multiple_of`")),
     ("sr", "batch.multiple_of", "4", Some("`batch.multiple_of`")),
     ("packed", "batch.multiple_of", "4", Some("`batch.multiple_of`")),
+    ("text", "batch.window", "64", Some("`batch.window`")),
+    ("packed", "batch.window", "64", Some("`batch.window`")),
+    ("multitask", "batch.most_mates_kept", "0.5", Some("`batch.most_mates_kept`")),
+    ("text", "batch.objective", "least-time", Some("`batch.objective`")),
+    ("sequence", "batch.objective", "least-time", Some("`batch.objective`")),
+    ("timed", "batch.batch_overhead", "8", Some("`batch.batch_overhead`")),
     ("sr", "batch.drop_last", "true", Some("`batch.drop_last`")),
     ("text", "batch.drop_last", "true", Some("`batch.drop_last`")),
     ("text", "batch.pack", "true", Some("`batch.pack`")),
@@ -120,6 +137,9 @@ const CASES: [Case; 124] = [
     ("sequence", "data.source_column", "speaker", Some("`job`")),
     ("mixed", "data.source_column", "label", Some("`job`")),
     ("text", "data.source_folders", "true", Some("`job`")),
+    ("known", "data.together", "label", Some("`data.together`")),
+    ("text", "data.together", "section", Some("`data.together`")),
+    ("known", "data.workers", "2", GOES_ON),
     ("mixed", "data.workers", "2", GOES_ON),
     ("cut", "data.shortest", "14", Some("`job`")),
     ("cut", "data.longest", "15", Some("`job`")),

@@ -48,6 +48,7 @@ struct Counts {
     given_up: u64,
     samples: u64,
     skipped: u64,
+    dropped: u64,
     positions: u64,
     real_positions: u64,
     failures: u64,
@@ -68,6 +69,7 @@ impl Exposition {
             Event::StepDone(it) => self.step(it),
             Event::StepFailed(_) => counts.failures += 1,
             Event::BoundExceeded(_) => counts.excesses += 1,
+            Event::EpochDone(it) => counts.dropped += it.dropped,
             Event::CheckpointSaved(_) => counts.checkpoints += 1,
             Event::Decided(it) if matches!(it.decision, Decision::Move(_) | Decision::Resize(_)) => {
                 counts.adjustments += 1;
@@ -181,6 +183,7 @@ impl Exposition {
             ("given_up_steps_total", "Steps that were given up.", it.given_up),
             ("samples_total", "Samples of the steps that the optimizer took.", it.samples),
             ("skipped_samples_total", "Samples that could not be read.", it.skipped),
+            ("dropped_samples_total", "Samples at the ends of epochs that made no whole step.", it.dropped),
             ("positions_total", "Positions that the kernels saw, padding included.", it.positions),
             ("real_positions_total", "Positions of the samples themselves, where they are padded.", it.real_positions),
             ("out_of_memory_total", "Attempts that ran out of memory.", it.failures),

@@ -52,21 +52,26 @@ pub struct RunFacts {
 /// How well an epoch of batches mixes with the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatesKept {
-    /// The part of the pairs of a batch that share a batch in the next epoch too, from 0 to 1.
+    /// The part of the pairs of a batch, or of a packed row, that share one in the next epoch too, from 0 to 1.
     pub kept: f64,
     /// The part that epochs of these samples keep at most, in the mean: the more, the fewer batches there are to mix with.
-    pub reachable: f64,
+    /// Of packed rows nothing is known of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reachable: Option<f64>,
 }
 
 impl MatesKept {
     /// Says so in a line.
     pub(crate) fn line(self) -> String {
         let percent = |part: f64| format!("{:.1} %", 100.0 * part);
-        format!(
-            "{} meet again in the next epoch; with so many batches, at most {} in the mean",
-            percent(self.kept),
-            percent(self.reachable)
-        )
+        let kept = percent(self.kept);
+        match self.reachable {
+            Some(most) => format!(
+                "{kept} meet again in the next epoch; with so many batches, at most {} in the mean",
+                percent(most)
+            ),
+            None => format!("{kept} of those in one row meet again in a row of the next epoch"),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use plimsoll_types::{
 };
 
 pub(crate) use self::curves::{Curves, MAX_TASKS};
+use crate::dropped::DroppedReport;
 use crate::foreseen::ForeseenSum;
 use crate::gain::Gains;
 use crate::learning::Learning;
@@ -39,6 +40,8 @@ pub struct History {
     /// Whether the last event was its end.
     has_ended: bool,
     pub(crate) counts: Counts,
+    /// What the epochs that ended have dropped.
+    pub(crate) dropped: Option<DroppedReport>,
     pub(crate) seconds: Seconds,
     pub(crate) work: WorkSum,
     pub(crate) supply: SupplySum,
@@ -131,7 +134,10 @@ impl History {
                 self.peaks.test(it);
                 self.learning.test(it);
             }
-            Event::EpochDone(_) => self.counts.epochs += 1,
+            Event::EpochDone(it) => {
+                self.counts.epochs += 1;
+                self.dropped = Some(DroppedReport::with(self.dropped, it.dropped));
+            }
             Event::CheckpointSaved(it) => self.learning.save(it),
             Event::RunEnded(it) => {
                 (self.end, self.has_ended) = (Some(it.reason), true);

@@ -59,6 +59,9 @@ impl Table for EpochMetrics {
                 let failed = self.failed.contains(&it.step);
                 self.epoch.iter_mut().for_each(|row| row.add(it, &self.names, failed));
             }
+            Event::EpochDone(it) => {
+                self.epoch.iter_mut().filter(|row| row.epoch == it.epoch).for_each(|row| row.dropped = it.dropped);
+            }
             Event::Validated(it) => self.epoch.iter_mut().for_each(|row| row.validate(it, &self.names)),
             _ => {}
         }
@@ -187,6 +190,9 @@ struct EpochRow {
     oom_recoveries: u64,
     /// Samples that could not be read.
     skipped: u64,
+    /// Samples at its end that made no whole step, and came in none.
+    #[serde(skip_serializing_if = "plimsoll_types::is_zero")]
+    dropped: u64,
     seconds: f64,
     metric_name: Option<String>,
     metric: Option<f64>,

@@ -93,6 +93,7 @@ impl TrainingReport {
         if 0 < self.samples_skipped {
             rows.push(("samples skipped", self.samples_skipped.to_string()));
         }
+        rows.extend(self.dropped.map(|it| ("samples dropped", it.line())));
         if 0 < self.skipped {
             rows.push(("files skipped", self.skipped.to_string()));
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::adjustment::Adjustment;
 use crate::change::SettingChange;
+use crate::dropped::DroppedReport;
 use crate::facts::{MatesKept, Restart};
 use crate::foreseen::ForeseenReport;
 use crate::learning::ValidationReport;
@@ -73,6 +74,9 @@ pub struct TrainingReport {
     /// Samples that could not be read and were left out, counted each time.
     #[serde(default)]
     pub samples_skipped: u64,
+    /// Samples that came in no step of their epoch, where there are such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<DroppedReport>,
     /// The capacity at the end.
     pub capacity_bytes: Option<Bytes>,
     /// The budget at the end.

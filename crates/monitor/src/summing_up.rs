@@ -64,6 +64,7 @@ impl TrainingReport {
             supply: history.supply.report(),
             foreseen: history.foreseen.report(),
             samples_skipped: counts.skipped,
+            dropped: history.dropped.filter(|it| 0 < it.samples),
             capacity_bytes: memory.map(|it| it.capacity),
             budget_bytes: memory.map(|it| it.budget),
             peak_bytes: history.peak(),

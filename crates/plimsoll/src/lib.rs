@@ -82,12 +82,12 @@ pub use plimsoll_learner as learner;
 pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed, TrialError};
 pub use plimsoll_predict::PredictError;
 pub use plimsoll_probe::{ProbeError, TrackingAllocator, count_beside};
-pub use plimsoll_sampler::{Admit, AdmitCounts, EpochEnd, Oversize, SamplerError, TaskMix};
+pub use plimsoll_sampler::{Admit, AdmitCounts, EpochEnd, Objective, Oversize, SamplerError, TaskMix};
 pub use plimsoll_step::{SettingError, StepError, StepPart};
 pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
 };
-pub use plimsoll_types::{Attempt, Bytes, Extent, Prediction, StepShape};
+pub use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Prediction, StepShape};
 pub use scale::LossScale;
 pub use step::Step;
 

@@ -118,7 +118,7 @@ pub use pack::{
 pub use permutation::Permutation;
 pub use plan::{
     Admit, AdmitCounts, Admitted, Batch, BatchPlanner, Batches, Bucketed, CapacityRule, EpochEnd, EpochPlan, GroupRule,
-    Groups, Lattice, MixCursor, MixDraw, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch,
+    GroupSteps, Groups, Lattice, MixCursor, MixDraw, MixPosition, MixedStream, Mixing, Objective, Oversize, OwnedBatch,
     PaddedBudget, Pending, PlanConfig, PlanPosition, PlanReport, PlannedStep, Pushed, SampleIndex, SourceEnd,
     StepBatch, StepPlanner, StepPosition, StepSize, StreamBatch, StreamLimits, StreamMix, StreamPlanner,
     StreamPosition, StreamSample, StreamStats, StreamStepPosition, StreamSteps, TaskMix, TaskPlan, bucketed,

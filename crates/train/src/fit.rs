@@ -2,10 +2,11 @@
 
 use burn::tensor::Device;
 use plimsoll_fleet::{Alone, Fleet};
+use plimsoll_monitor::MatesKept;
 use plimsoll_monitor::Progress;
 use plimsoll_plan::{PlanError, PlannedNeed};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError};
-use plimsoll_sampler::{Mixing, StreamStats};
+use plimsoll_sampler::StreamStats;
 use plimsoll_types::{Bytes, EndReason, Event, Recompute};
 
 use crate::config::FitConfig;
@@ -117,9 +118,9 @@ pub struct Outcome {
     pub overhead: Option<Overhead>,
     /// How the look-ahead buffer did, where the samples are streamed.
     pub stream: Option<StreamStats>,
-    /// How well an epoch mixes with the next, as the last sizes of the run make them, where the lengths of padded samples are
-    /// known.
-    pub mixing: Option<Mixing>,
+    /// How well an epoch mixes with the next, as the last sizes of the run make them, where the lengths of padded or packed
+    /// samples are known.
+    pub mates_kept: Option<MatesKept>,
 }
 
 /// Trains a job under a memory budget, from its start or from its last checkpoint.

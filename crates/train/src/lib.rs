@@ -126,8 +126,8 @@ pub use inference::{Inference, OF_A_GROUP};
 pub use job::{Goal, Job, Metric, Unit, Validation};
 pub use learning_rate::{LearningRate, Scaling};
 pub use loader::{
-    BadSample, CursorPosition, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition, PackedPosition,
-    StepSamples, StepUnit, StreamedPosition, USUAL_BUFFERS, Wanted,
+    BadSample, CursorPosition, EndedEpoch, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition,
+    PackedPosition, StepSamples, StepUnit, StreamedPosition, USUAL_BUFFERS, Wanted,
 };
 pub use optimizer::JobOptimizer;
 pub use planning::{

@@ -1,7 +1,9 @@
 //! The samples of the next steps, read and collated ahead of need.
 
+mod check;
 mod config;
 mod cursor;
+mod ended;
 mod error;
 mod fill;
 mod order;
@@ -17,11 +19,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{Mixing, StepSize, StreamStats};
+use plimsoll_monitor::MatesKept;
+use plimsoll_sampler::{StepSize, StreamStats};
 use plimsoll_types::{Extent, SupplyStep};
 
 pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
 pub use self::cursor::CursorPosition;
+pub use self::ended::EndedEpoch;
 pub use self::error::LoaderError;
 pub(crate) use self::error::from_sampler;
 pub use self::fill::BadSample;
@@ -55,7 +59,7 @@ pub struct StepSamples<B> {
     /// Whether the epoch ends with this step.
     pub ends_epoch: bool,
     /// Epochs that ended before this step, with one of which no sample was left, or that was left out.
-    pub ended: Vec<u64>,
+    pub ended: Vec<EndedEpoch>,
 }
 
 impl<B> StepSamples<B> {
@@ -85,7 +89,7 @@ pub struct Loader<S: Source> {
     /// Samples of whole steps that could not be read, since the last step that was delivered.
     left_out: Vec<u64>,
     /// Epochs that ended with such a step.
-    ended: Vec<u64>,
+    ended: Vec<EndedEpoch>,
     n_samples: u64,
     /// Which samples are left out because they are too large.
     too_large: TooLarge,
@@ -101,7 +105,7 @@ struct Planned {
     ticket: u64,
     ends_epoch: bool,
     /// Epochs that ended before it with a step that was left out.
-    ended: Vec<u64>,
+    ended: Vec<EndedEpoch>,
     /// Samples that could not be read before the step was planned.
     skipped: Vec<u64>,
     after: LoaderPosition,
@@ -216,7 +220,7 @@ impl<S: Source> Loader<S> {
         let StepSamples { draw, skipped, buffer, ends_epoch, ended, .. } = samples;
         self.free.push(buffer);
         self.left_out.extend(skipped);
-        self.ended.extend(ended.into_iter().chain(ends_epoch.then_some(draw.epoch)));
+        self.ended.extend(ended.into_iter().chain(ends_epoch.then(|| EndedEpoch::whole(draw.epoch))));
         if (self.left_out.len() as u64) < self.n_samples {
             return Ok(());
         }
@@ -259,10 +263,10 @@ impl<S: Source> Loader<S> {
         })
     }
 
-    /// Measures how well an epoch of padded samples mixes with the next, as the sizes of now make them; nothing of a stream, or
-    /// of more than a million samples.
-    pub fn mixing(&self) -> Option<Mixing> {
-        self.order.mixing()
+    /// Measures how many samples of a padded batch, as the sizes of now make them, or of a packed row share one in the next
+    /// epoch too; nothing of a stream, or of more than a million samples.
+    pub fn mates_kept(&self) -> Option<MatesKept> {
+        self.order.mates_kept()
     }
 
     /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.
@@ -311,7 +315,7 @@ impl<S: Source> Loader<S> {
     }
 
     /// Returns the next step that is not to be left out, and the epochs that ended with those that are.
-    fn next_planned(&mut self) -> Result<(NextStep<S::Item>, Vec<u64>), LoaderError> {
+    fn next_planned(&mut self) -> Result<(NextStep<S::Item>, Vec<EndedEpoch>), LoaderError> {
         let (mut ended, mut skipped) = (Vec::new(), Vec::new());
         loop {
             let mut next = self.order.next()?;
@@ -319,7 +323,7 @@ impl<S: Source> Loader<S> {
             if !(next.ends_epoch && self.is_ragged(&next)) {
                 return Ok((NextStep { skipped, ..next }, ended));
             }
-            ended.push(next.draw.epoch);
+            ended.push(EndedEpoch { epoch: next.draw.epoch, dropped: next.draw.n_samples() as u64 });
             if 1 < ended.len() {
                 return Err(LoaderError::DropsAll { n_samples: self.n_samples });
             }

@@ -1,7 +1,8 @@
 //! Whether a run may go on with these settings.
 
 use plimsoll_predict::{Dtype, Platform};
-use plimsoll_sampler::{EpochEnd, TaskMix};
+use plimsoll_sampler::{EpochEnd, Objective, PlanConfig, TaskMix};
+use plimsoll_types::Fraction;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ impl Kept {
         let lengths = job.source().lengths();
         let samples = match lengths {
             Lengths::Cut => "cut",
-            Lengths::Known(_) => "padded",
+            Lengths::Known(_) | Lengths::Grouped(_) => "padded",
             Lengths::Streamed { .. } => "streamed",
             Lengths::Packed { .. } => "packed",
         };
@@ -64,6 +65,9 @@ impl Kept {
             "policy": without_plan(value(&controller.policy)),
             "small_batch": controller.small_batch,
         });
+        if let Lengths::Grouped(groups) = &lengths {
+            kept["data"]["together"] = format!("{} groups ({:016x})", groups.len(), groups.fingerprint()).into();
+        }
         // Its state fits no other. Most runs have this one, those among them that began when there was no other.
         let optimizer = job.optimizer();
         if optimizer.name() != USUAL_OPTIMIZER {
@@ -119,6 +123,11 @@ impl Kept {
             // What was not there yet when a run began is as it was then.
             Value::Null if path == "batch.pack" || path == "batch.drop_last" => false.to_string(),
             Value::Null if path == "batch.multiple_of" => 1.to_string(),
+            Value::Null if path == "data.together" => "no groups".to_owned(),
+            Value::Null if path == "batch.window" => "preset".to_owned(),
+            Value::Null if path == "batch.most_mates_kept" => usual_mates().to_string(),
+            Value::Null if path == "batch.objective" => "fewest-batches".to_owned(),
+            Value::Null if path == "batch.batch_overhead" => 0.to_string(),
             Value::Null if path == "tasks.ends" => "all-once".to_owned(),
             value if path == "samples" => (value == "streamed").to_string(),
             value => shown(value),
@@ -164,7 +173,22 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
     if !loader.cells.is_empty() && 1 < loader.multiple_of {
         kept["multiple_of"] = loader.multiple_of.into();
     }
+    if let Some(window) = loader.window {
+        kept["window"] = window.into();
+    }
+    if loader.most_mates_kept != usual_mates() {
+        kept["most_mates_kept"] = json!(loader.most_mates_kept);
+    }
+    if let Objective::LeastTime { batch_overhead } = loader.objective {
+        kept["objective"] = "least-time".into();
+        kept["batch_overhead"] = batch_overhead.into();
+    }
     kept
+}
+
+/// The mates that padded batches keep at most unless others are asked for.
+fn usual_mates() -> Fraction {
+    PlanConfig::<1>::default().most_mates_kept
 }
 
 fn tasks(names: &[String], loader: &LoaderConfig, balance: &TaskBalance) -> Value {
@@ -201,7 +225,7 @@ fn value(settings: &impl Serialize) -> Value {
 }
 
 /// What decides much else comes before it.
-const FIRST: [&str; 7] = ["job", "content", "train", "kind", "balance", "pack", "ends"];
+const FIRST: [&str; 8] = ["job", "content", "train", "kind", "balance", "pack", "objective", "ends"];
 
 /// Finds the path of the first value that differs, and both values; what one of them lacks is null.
 fn difference(path: &str, was: &Value, now: &Value) -> Option<(String, Value, Value)> {

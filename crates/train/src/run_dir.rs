@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn epoch(step: u64) -> Event {
-        Event::EpochDone(EpochDone { epoch: 0, step, samples: 4 })
+        Event::EpochDone(EpochDone { epoch: 0, step, samples: 4, dropped: 0 })
     }
 
     /// Makes a run that has begun.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_sampler::{SampleIndex, StepBatch};
+use plimsoll_sampler::{Groups, SampleIndex, StepBatch};
 use plimsoll_step::StepPart;
 pub use plimsoll_types::NamedSource;
 use plimsoll_types::{Bytes, Extent, StepShape};
@@ -84,6 +84,10 @@ pub enum Lengths {
     Cut,
     /// Each has its own length, along one axis or several, and is padded.
     Known(Index),
+    /// Each has its own length along one axis, and is padded; those of a group all come in one optimizer step.
+    ///
+    /// Steps have the size that was asked for on average, and exactly where groups divide it.
+    Grouped(Groups),
     /// Each has its own length, along one axis or several, which shows when it is read, and is padded.
     Streamed {
         /// The greatest length that is read along each axis.
@@ -105,6 +109,7 @@ impl Lengths {
     pub fn index(&self) -> Option<Index> {
         match self {
             Self::Known(index) => Some(index.clone()),
+            Self::Grouped(groups) => Some(groups.index().clone().into()),
             Self::Packed { index, .. } => Some(index.clone().into()),
             Self::Cut | Self::Streamed { .. } => None,
         }

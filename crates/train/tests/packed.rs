@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
 use plimsoll_train::{
-    Draw, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit, Wanted,
+    Draw, EndedEpoch, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit,
+    Wanted,
 };
 use plimsoll_types::{Bytes, Extent, StepShape};
 use proptest::prelude::*;
@@ -173,7 +174,9 @@ fn a_last_step_that_is_none_is_left_out_where_that_is_asked_for() {
         }
     }
     let samples = whole_ones.next(&Wanted::Batches(vec![9])).unwrap();
-    assert_eq!((samples.draw.epoch, samples.ended), (3, vec![2]));
+    assert_eq!((samples.draw.epoch, samples.ended), (3, vec![EndedEpoch { epoch: 2, dropped: 10 }]));
+    let kept = whole_ones.mates_kept().unwrap();
+    assert!(kept.reachable.is_none() && 0.0 < kept.kept && kept.kept < 1.0, "{kept:?}");
     let mut none = loader(&[], &LoaderConfig { drop_last: true, ..config(StepUnit::Samples, 100) }, None);
     assert!(matches!(none.next(&Wanted::Batches(vec![9])), Err(LoaderError::DropsAll { n_samples: N_SAMPLES })));
 }

@@ -348,6 +348,9 @@ pub struct EpochDone {
     pub step: u64,
     /// Samples of the epoch.
     pub samples: u64,
+    /// Samples that came in no step, since what was left at the end made no whole one and such are left out.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub dropped: u64,
 }
 
 /// A checkpoint.

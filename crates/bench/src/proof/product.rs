@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn epoch_done(samples: u64) -> Event {
-        Event::EpochDone(EpochDone { epoch: 0, step: 1, samples })
+        Event::EpochDone(EpochDone { epoch: 0, step: 1, samples, dropped: 0 })
     }
 
     #[test]

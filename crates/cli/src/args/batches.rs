@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, value_parser};
+use plimsoll_types::Fraction;
 
 use crate::values::EpochEnds;
 
@@ -87,6 +88,13 @@ pub(crate) struct PlanBatchesArgs {
     /// 16384 of more; of packed ones 8192 at most.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) window: Option<u64>,
+    /// The part of the pairs of a batch that may share a batch in the next epoch too, from 0 to 1; 0.03 by default.
+    #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "row_len")]
+    pub(crate) most_mates_kept: Option<Fraction>,
+    /// Plan one column for the least time of padded positions and of so many for each batch, rather than for the fewest batches;
+    /// with 0 for the least padding.
+    #[arg(long, value_name = "N", value_parser = overhead, conflicts_with_all = ["row_len", "multiple_of", "groups"])]
+    pub(crate) least_time: Option<f64>,
     /// What is printed of the plan, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -111,6 +119,18 @@ pub(crate) enum Format {
     /// A line of JSON for each batch: `rank`, and `ids` with the `edges` that they are padded to, or `rows` of
     /// `[id, start, end]`.
     Json,
+}
+
+/// Reads a part of a whole.
+fn part(text: &str) -> Result<Fraction, String> {
+    let part = text.parse().ok().and_then(|it| Fraction::try_new(it).ok());
+    part.ok_or_else(|| "a number from 0 to 1 is expected".to_owned())
+}
+
+/// Reads the time of a batch, in positions.
+fn overhead(text: &str) -> Result<f64, String> {
+    let overhead = text.parse().ok().filter(|it: &f64| it.is_finite() && 0.0 <= *it);
+    overhead.ok_or_else(|| "a number from 0 on is expected".to_owned())
 }
 
 /// Reads a name and its share.

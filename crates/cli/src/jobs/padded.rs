@@ -1,5 +1,6 @@
 //! What jobs whose samples have lengths have in common.
 
+use plimsoll_sampler::StepSize;
 use plimsoll_train::{Job, Lengths, Source, known_extents};
 use plimsoll_types::Extent;
 
@@ -43,8 +44,10 @@ pub(super) fn prepare<J: Job>(
         Some(row_len) => format!("up to {batch_max} packed rows of {row_len} {}", job.unit_of_length()),
         None => format!("up to {batch_max}, padded to {}", told(&cells)),
     };
-    let chosen = format!("{rows}, {}", settings.step());
     let mut loader = settings.loader(largest, cells.clone());
+    let source = job.source();
+    let together = settings.together(&source.lengths(), &loader, |id| source.describe(id))?;
+    let chosen = format!("{rows}, {}{together}{}", settings.step(), settings.arranged());
     settings.check_weights(job.tasks())?;
     settings.mix(&Mixed::of(&job), &mut loader.tasks)?;
     Ok(Prepared {
@@ -64,6 +67,13 @@ pub(super) fn prepare<J: Job>(
         skipped: about.skipped,
         files: about.files,
     })
+}
+
+/// Says how many groups of how many samples stay together, where any do.
+pub(super) fn together<J: Job>(job: &J) -> String {
+    let Lengths::Grouped(groups) = job.source().lengths() else { return String::new() };
+    let most = groups.most_weight(StepSize::Samples(1));
+    format!("; {} groups of up to {most} to train on stay together", groups.len())
 }
 
 /// Returns the extents that a job knows.

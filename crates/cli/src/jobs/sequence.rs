@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_types::Extent;
 use plimsoll_workloads::sequence::{Recordings, SequenceJob};
 
-use super::padded::{About, extents};
+use super::padded::{About, extents, together};
 use super::{SIGNATURE_FILE, also, held_out, padded, sources};
 use crate::loading::Loading;
 use crate::prepare::Prepared;
@@ -22,8 +22,9 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         validation_extents: recordings.validation_edges().into_iter().map(Extent::new).collect(),
         skips_held_out: true,
         lines: vec![format!(
-            "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}{}",
+            "{n_train} recordings of {n_classes} classes to train on, {held_out}{}{}{}{}",
             grouped(&recordings),
+            together(&job),
             sources(&recordings.sources),
             also(&recordings.outside)
         )],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_workloads::text::{Corpus, Text};
 
-use super::padded::{About, extents};
+use super::padded::{About, extents, together};
 use super::{also, held_out, padded, sources};
 use crate::exit::{describe, user_error};
 use crate::loading::Loading;
@@ -32,6 +32,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         lines: vec![format!(
             "{} sections to train on, {held_out}, {vocabulary} tokens{}{}",
             corpus.train.len(),
+            together(&job),
             sources(&corpus.sources),
             also(&corpus.outside)
         )],

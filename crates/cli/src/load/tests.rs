@@ -122,6 +122,8 @@ const WORDS: [(&str, &[&str], &[&str]); 37] = [
     ("batch.patch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
     ("batch.batch_min", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
     ("batch.batch_max", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "preset"]),
+    ("batch.window", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "preset"]),
+    ("batch.objective", &["", "time"], &["fewest-batches, least-time"]),
     ("batch.drop_last", &["", "maybe", "2"], &["true or false"]),
     ("batch.pack", &["", "maybe", "2"], &["true or false"]),
     ("batch.row_len", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "longest"]),
@@ -164,7 +166,9 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
             refused(&[&set], &[], allowed);
         }
     }
-    let is_free = |key: &str| ["data.folder", "data.group_column", "data.source_column", "memory.plan"].contains(&key);
+    let is_free = |key: &str| {
+        ["data.folder", "data.group_column", "data.source_column", "data.together", "memory.plan"].contains(&key)
+    };
     let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
     let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
     let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
@@ -191,6 +195,29 @@ fn images_of_their_own_sizes_have_no_places() {
 #[test]
 fn folders_are_sources_of_documents_alone() {
     refused(&["job=sequence", "data.source_folders=true"], &[], &["allowed is false for any job but `text`"]);
+fn groups_stay_together_where_lengths_are_known_and_nothing_else_says_what_comes_when() {
+    let key = "data.together=speaker";
+    let told = "`data.together` is \"speaker\", allowed is \"\" where ";
+    refused(&["job=sequence", key], &[], &[told, "`data.stream` is true"]);
+    let told_of = |job: &str| format!("`data.together` is \"speaker\", allowed is {job}");
+    refused(&[key], &[], &[&told_of("\"\" for `sr`, whose samples are cut")]);
+    refused(&["job=multitask", key], &[], &[&told_of("\"\" for `multitask`, whose samples have two lengths")]);
+    refused(&["job=text", key], &[], &[&told_of("\"\", \"section\" or \"document\" for `text`")]);
+    refused(
+        &["job=text", "data.together=section", "batch.pack=true"],
+        &[],
+        &["`data.together`", "`batch.pack` is true"],
+    );
+    for set in ["tasks.shares=0.5,0.5", "tasks.temperature=2", "tasks.ends=first"] {
+        refused(&["job=sequence", "data.stream=false", key, set], &[], &[told, "say how sources are mixed"]);
+    }
+    let sets = ["job=sequence", "data.stream=false", key];
+    refused(
+        &[&sets[..], &["batch.multiple_of=2"]].concat(),
+        &[],
+        &["`batch.multiple_of` is 2, allowed is 1 where `data"],
+    );
+    refused(&[&sets[..], &["batch.objective=least-time"]].concat(), &[], &["`batch.objective`", "groups whole"]);
 }
 
 #[test]
@@ -209,6 +236,35 @@ fn shares_of_packed_rows_are_refused_by_the_key_that_asks_for_them() {
     ] {
         let allowed = format!("{allowed} where `batch.pack` is true");
         refused(&["job=text", "data.source_folders=true", "batch.pack=true", set], &[], &[&allowed]);
+fn an_arrangement_that_samples_do_not_have_is_refused_with_the_reason() {
+    let not = |sets: &[&str], key: &str, allowed: &str| {
+        refused(sets, &[], &[&format!("`batch.{key}` is "), &format!(", allowed is {allowed}")]);
+    };
+    for (set, key, usual) in [
+        ("batch.multiple_of=2", "multiple_of", "1"),
+        ("batch.window=9", "window", "\"preset\""),
+        ("batch.most_mates_kept=0.5", "most_mates_kept", "0.03"),
+        ("batch.objective=least-time", "objective", "\"fewest-batches\""),
+    ] {
+        not(&[set], key, &format!("{usual} for `sr`, whose samples are cut"));
+    }
+    let (window, mates, time) = ("batch.window=9", "batch.most_mates_kept=0.5", "batch.objective=least-time");
+    not(&["job=sequence", window], "window", "\"preset\" where `data.stream` is true");
+    not(&["job=sequence", mates], "most_mates_kept", "0.03 where `data.stream` is true");
+    not(&["job=text", "batch.pack=true", mates], "most_mates_kept", "0.03 where `batch.pack` is true");
+    not(&["job=text", "batch.pack=true", time], "objective", "\"fewest-batches\" where `batch.pack` is true");
+    not(&["job=multitask", time], "objective", "\"fewest-batches\" for `multitask`, whose samples have two");
+    not(&["job=text", time, "batch.multiple_of=2"], "objective", "\"fewest-batches\" where `batch.multiple_of`");
+    not(&["job=text", "batch.batch_overhead=2"], "batch_overhead", "0 where `batch.objective` is \"fewest-batches\"");
+    for sets in [
+        &["job=text", window, mates, time, "batch.batch_overhead=2"][..],
+        &["job=text", "batch.pack=true", window],
+        &["job=sequence", time],
+        &["job=sequence", "data.stream=false", window, mates, time],
+        &["job=multitask", window, mates],
+    ] {
+        let sets = sets.iter().map(ToString::to_string).collect();
+        assert!(Layers { sets, ..Layers::default() }.load().is_ok());
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Batches, CapacityRule, Oversize, PackConfig, PackPlanner, PackReport, PaddedBudget,
-    PlanConfig, PlanError, PlanReport, SamplerError, Split, TaskMix, temperature_shares,
+    Admit, Admitted, BatchPlanner, Batches, CapacityRule, Objective, Oversize, PackConfig, PackPlanner, PackReport,
+    PaddedBudget, PlanConfig, PlanError, PlanReport, SamplerError, Split, TaskMix, temperature_shares,
 };
 
 use super::groups::NamedGroups;
@@ -143,14 +143,19 @@ impl PlanBatchesArgs {
     }
 
     fn config<const AXES: usize>(&self, tasks: TaskMix) -> PlanConfig<AXES> {
+        let usual = PlanConfig::default();
         PlanConfig {
             seed: self.seed,
             window: self.window(),
             most_samples: self.max_batch_size.unwrap_or(u32::MAX),
             multiple_of: self.multiple_of,
             drop_last: self.drop_last,
+            most_mates_kept: self.most_mates_kept.unwrap_or(usual.most_mates_kept),
+            objective: self
+                .least_time
+                .map_or(usual.objective, |batch_overhead| Objective::LeastTime { batch_overhead }),
             tasks,
-            ..PlanConfig::default()
+            ..usual
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use plimsoll_monitor::{History, MatesKept, RankReport, Restart, RunFacts, UndoneStep};
+use plimsoll_monitor::{History, RankReport, Restart, RunFacts, UndoneStep};
 use plimsoll_train::{Outcome, PROCESSES_FILE, Process, UNDONE_FILE, Why, folders_of_ranks, read_log_with};
 use plimsoll_types::Event;
 
@@ -17,7 +17,7 @@ pub(crate) fn at_end(facts: RunFacts, outcome: &Outcome, warnings: Vec<String>) 
         overhead_us_per_step: outcome.overhead.map(|it| it.median_us.total),
         waiting: outcome.overhead.map(|it| (it.waiting.seconds, it.waiting.ratio)),
         waiting_for_ranks: outcome.overhead.and_then(|it| it.ranks).map(|it| (it.seconds, it.ratio)),
-        mates_kept: outcome.mixing.map(|it| MatesKept { kept: it.kept, reachable: it.reachable.get() }),
+        mates_kept: outcome.mates_kept,
         warnings,
         seconds: outcome.seconds,
         ..facts

@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn epoch(epoch: u64) -> Event {
-        Event::EpochDone(EpochDone { epoch, step: 3, samples: 9 })
+        Event::EpochDone(EpochDone { epoch, step: 3, samples: 9, dropped: 0 })
     }
 
     #[test]

@@ -48,16 +48,7 @@ impl Settings {
             }
         }
         self.check_packing()?;
-        if 1 < self.batch.multiple_of {
-            let unpadded = match (self.job, self.batch.pack) {
-                (JobName::Sr, _) => "1 for `sr`, whose samples are cut",
-                (_, true) => "1 where `batch.pack` is true",
-                (_, false) => "",
-            };
-            if !unpadded.is_empty() {
-                return refused("batch.multiple_of", self.batch.multiple_of, unpadded);
-            }
-        }
+        self.check_arrangement()?;
         let (target, band) = (self.policy.stepwise_target, self.policy.stepwise_dead_band);
         if target < band {
             return refused("policy.stepwise_dead_band", band, &format!("up to `policy.stepwise_target` ({target})"));
@@ -176,6 +167,7 @@ impl Settings {
                 }
             }
         }
+        self.check_together()?;
         self.check_lengths()
     }
 
@@ -222,6 +214,6 @@ fn in_range(key: &str, value: u32, allowed: &RangeInclusive<u32>) -> Result<(), 
     refused(key, value, &format!("{} to {}", allowed.start(), allowed.end()))
 }
 
-fn refused(key: &str, value: impl std::fmt::Display, allowed: &str) -> Result<(), UserError> {
+pub(super) fn refused(key: &str, value: impl std::fmt::Display, allowed: &str) -> Result<(), UserError> {
     Err(user_error(format!("use the configuration: `{key}` is {value}, allowed is {allowed}")))
 }

@@ -6,7 +6,7 @@ use plimsoll_sampler::{Admit, Oversize};
 use plimsoll_train::BadSample;
 use plimsoll_workloads::multitask::{Augmentation, FusionConfig, MultitaskConfig, SamplesConfig};
 use plimsoll_workloads::sequence::{EncoderConfig, RecordingsConfig, SequenceConfig};
-use plimsoll_workloads::text::{CorpusConfig, Cut, GptConfig};
+use plimsoll_workloads::text::{CorpusConfig, Cut, GptConfig, Together};
 use plimsoll_workloads::{Room, Shares};
 
 use super::{Multitask, Sequence, Settings, Text};
@@ -55,6 +55,7 @@ impl Settings {
             shares: self.shares(),
             group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
             source_column: Some(self.data.source_column.clone()).filter(|it| !it.is_empty()),
+            together_column: Some(self.data.together.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             lengths: self.lengths(),
@@ -95,6 +96,7 @@ impl Settings {
     pub(crate) fn corpus(&self, room: Room) -> CorpusConfig {
         let Text { vocabulary, longest, overlap, .. } = self.text;
         CorpusConfig {
+            together: Together::named(&self.data.together),
             folder: self.folder("text"),
             source_folders: self.data.source_folders,
             shares: self.shares(),

@@ -30,6 +30,9 @@ const MOST_PATCH: i64 = LARGEST as i64;
 /// The most samples that are held to choose batches from: a million is an epoch of most data.
 const MOST_HELD: i64 = 1 << 20;
 
+/// The most positions that a batch takes beside its samples: more than an hour of the fastest device.
+const MOST_OVERHEAD: f64 = 1e9;
+
 /// The highest learning rate, far above any that a model learns with.
 const MOST_RATE: f64 = 1000.0;
 
@@ -52,7 +55,7 @@ pub(crate) enum Range {
 }
 
 /// Every key whose default is a number.
-pub(crate) const RANGES: [(&str, Range); 56] = [
+pub(crate) const RANGES: [(&str, Range); 58] = [
     ("seed", Whole(0, i64::MAX)),
     ("memory.target", Above(0.0, 1.0)),
     ("memory.rounding_margin", Closed(0.0, 1.0)),
@@ -61,6 +64,8 @@ pub(crate) const RANGES: [(&str, Range); 56] = [
     ("batch.n_edges", Whole(1, MOST)),
     ("batch.batches_per_step", Whole(1, MOST)),
     ("batch.multiple_of", Whole(1, MOST)),
+    ("batch.most_mates_kept", Closed(0.0, 1.0)),
+    ("batch.batch_overhead", Closed(0.0, MOST_OVERHEAD)),
     ("batch.patch_multiple", Whole(1, MOST_PATCH)),
     ("policy.warm_up_steps", Whole(0, MOST_STEPS)),
     ("policy.cooldown_steps", Whole(0, MOST_STEPS)),

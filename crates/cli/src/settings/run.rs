@@ -123,6 +123,11 @@ impl Settings {
         self.batch.size_max.0.is_some()
     }
 
+    /// Names what steps count.
+    pub(super) fn counted(&self) -> &'static str {
+        if self.counts_positions() { "tokens" } else { "samples" }
+    }
+
     /// Says what a step takes.
     pub(crate) fn step(&self) -> String {
         let n = self.batch.effective_batch_size;
@@ -149,6 +154,9 @@ impl Settings {
             largest_extent,
             batches_per_step: if self.names_batch() { 1 } else { self.batch.batches_per_step },
             multiple_of: self.batch.multiple_of,
+            window: self.batch.window.0.map(|n| n as usize),
+            most_mates_kept: self.batch.most_mates_kept,
+            objective: self.objective(),
             drop_last: self.batch.drop_last,
             tasks: TaskMix { shares: None, normalize_shares, diversity_weight, homogeneous, ends: ends.into() },
             look_ahead,

@@ -2,11 +2,11 @@ use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
 use plimsoll_monitor::{
-    BatchMetrics, EpochMetrics, History, MatesKept, Outlook, RankReport, Restart, RunFacts, SettingChange,
-    SourceReport, Table, TrainingReport,
+    BatchMetrics, DroppedReport, EpochMetrics, Exposition, History, MatesKept, Outlook, RankReport, Restart, RunFacts,
+    SettingChange, SourceReport, Table, TrainingReport,
 };
 use plimsoll_types::{
-    BoundExceeded, Bytes, Event, MicroBatch, NamedSource, Phase, RunStarted, StepDone, StepShape, TaskStep,
+    BoundExceeded, Bytes, EpochDone, Event, MicroBatch, NamedSource, Phase, RunStarted, StepDone, StepShape, TaskStep,
 };
 
 use crate::exposition::SUPPLY;
@@ -104,7 +104,7 @@ fn with_every_key() -> TrainingReport {
         waiting_for_ranks: Some((1.0, 0.1)),
         other_ranks: vec![RankReport::new(1, &history)],
         restarts: vec![Restart { step: 1, death: "SIGKILL".into(), undone_steps: 1 }],
-        mates_kept: Some(MatesKept { kept: 0.031, reachable: 0.0625 }),
+        mates_kept: Some(MatesKept { kept: 0.031, reachable: Some(0.0625) }),
         data: vec!["36 recordings".into()],
         ..RunFacts::default()
     };
@@ -119,6 +119,7 @@ fn with_every_key() -> TrainingReport {
         undone_seconds: 0.25,
         n_axes: 2,
         sources: vec![SourceReport::default()],
+        dropped: Some(DroppedReport { samples: 4, least: 4, most: 4 }),
         ..TrainingReport::new(&history, facts)
     }
 }
@@ -141,11 +142,47 @@ fn every_key_of_a_report_is_documented_and_no_other() {
 
 #[test]
 fn a_report_says_how_many_batch_mates_meet_again() {
-    let facts = RunFacts { mates_kept: Some(MatesKept { kept: 0.031, reachable: 0.0625 }), ..RunFacts::default() };
-    let report = TrainingReport::new(&History::of(&run::small()), facts);
-    let row = "| batch mates | 3.1 % meet again in the next epoch; with so many batches, at most 6.2 % in the mean |";
-    assert!(report.to_markdown().contains(row), "{}", report.to_markdown());
-    assert!(report.to_json().contains("\"kept\": 0.031"), "{}", report.to_json());
+    for (reachable, told) in [
+        (Some(0.0625), "3.1 % meet again in the next epoch; with so many batches, at most 6.2 % in the mean"),
+        (None, "3.1 % of those in one row meet again in a row of the next epoch"),
+    ] {
+        let facts = RunFacts { mates_kept: Some(MatesKept { kept: 0.031, reachable }), ..RunFacts::default() };
+        let report = TrainingReport::new(&History::of(&run::small()), facts);
+        let row = format!("| batch mates | {told} |");
+        assert!(report.to_markdown().contains(&row), "{}", report.to_markdown());
+        assert!(report.to_json().contains("\"kept\": 0.031"), "{}", report.to_json());
+        assert_eq!(report.to_json().contains("reachable"), reachable.is_some());
+    }
+}
+
+#[test]
+fn what_made_no_whole_step_is_told_of_each_epoch_and_of_all() {
+    let run = |dropped: &[u64]| {
+        let ended = (0..)
+            .zip(dropped)
+            .map(|(epoch, dropped)| Event::EpochDone(EpochDone { epoch, step: epoch, samples: 4, dropped: *dropped }));
+        let step = |epoch| Event::StepDone(StepDone { epoch, ..run::step(epoch, run::knobs(16, 4)) });
+        let events: Vec<_> =
+            [run::started(2)].into_iter().chain((0..).map(step).zip(ended).flat_map(|(a, b)| [a, b])).collect();
+        let (history, mut exposition) = (History::of(&events), Exposition::default());
+        for it in &events {
+            exposition.hear(it);
+        }
+        let report = TrainingReport::new(&history, RunFacts::default());
+        let page = report.to_html(&history, &RunFacts::default(), "");
+        (report, page, EpochMetrics::default().of(&events), exposition.to_text())
+    };
+    let (report, page, epochs, exposed) = run(&[3, 5, 3]);
+    let told = "11: 3 to 5 of each epoch, which made no whole step";
+    assert!(report.to_markdown().contains(&format!("| samples dropped | {told} |")), "{}", report.to_markdown());
+    assert!(report.to_table(120).contains(told) && page.contains(told), "{page}");
+    assert_eq!(report.dropped, Some(DroppedReport { samples: 11, least: 3, most: 5 }));
+    assert_eq!(epochs.matches("\"dropped\":3").count(), 2, "{epochs}");
+    assert!(exposed.contains("\nplimsoll_dropped_samples_total 11\n"), "{exposed}");
+    let (report, ..) = run(&[4, 4]);
+    assert!(report.to_markdown().contains("| samples dropped | 8: 4 of each epoch,"), "{}", report.to_markdown());
+    let (report, _, epochs, _) = run(&[0, 0]);
+    assert!(report.dropped.is_none() && !report.to_json().contains("dropped") && !epochs.contains("dropped"));
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub(crate) fn small() -> Vec<Event> {
     events.push(Event::CheckpointSaved(CheckpointSaved { step: 3, path: "checkpoints/3".into() }));
     events.extend([failed(3, high, Some(Bytes::mib(200))), Event::StepDone(step(3, high))]);
     events.extend([Event::StepDone(step(4, high)), Event::StepDone(StepDone { committed: false, ..step(5, high) })]);
-    events.extend([validated(6), Event::EpochDone(EpochDone { epoch: 0, step: 5, samples: 96 })]);
+    events.extend([validated(6), Event::EpochDone(EpochDone { epoch: 0, step: 5, samples: 96, dropped: 0 })]);
     events.push(Event::RunEnded(RunEnded { step: 6, reason: EndReason::Completed, seconds: 4.5 }));
     events
 }

@@ -91,7 +91,7 @@ fn run_of(n_steps: u64, vary: bool) -> Vec<Event> {
         }
     }
     events.push(validated(n_steps, metrics()));
-    events.push(Event::EpochDone(EpochDone { epoch: 0, step: n_steps - 1, samples: 96 }));
+    events.push(Event::EpochDone(EpochDone { epoch: 0, step: n_steps - 1, samples: 96, dropped: 0 }));
     events
 }
 

@@ -2,9 +2,9 @@
 
 use burn::data::dataloader::DataLoader;
 use burn::tensor::Device;
-use plimsoll::{Admit, AdmitCounts, EpochEnd, Oversize, TaskMix};
+use plimsoll::{Admit, AdmitCounts, BatchesBuilder, EpochEnd, Fraction, Objective, Oversize, TaskMix};
 
-use super::{Pad, Texts, assert_each_once, batches, lengths, of_texts, steps};
+use super::{Pad, Padded, Text, Texts, assert_each_once, batches, lengths, of_texts, steps};
 
 #[test]
 fn groups_are_multiples_and_what_makes_no_whole_step_is_left_out() {
@@ -28,6 +28,21 @@ fn groups_are_multiples_and_what_makes_no_whole_step_is_left_out() {
 }
 
 #[test]
+fn groups_are_arranged_as_is_asked_for() {
+    let padded = |builder: BatchesBuilder<Text, Padded>| -> u64 {
+        let batches = builder.build().unwrap();
+        let steps = batches.epoch(0).map(Result::unwrap);
+        steps.map(|it| it.len() as u64 * u64::from(it.costs.into_iter().max().unwrap())).sum()
+    };
+    let builder = || of_texts(1000).effective_batch(32);
+    let (usual, apart) = (padded(builder()), padded(builder().most_mates_kept(Fraction::ONE)));
+    assert!(apart < usual, "{apart} where nothing is mixed, {usual} where neighbours are");
+    assert!(usual < padded(builder().window(64)), "less is sorted at a time");
+    let least = padded(builder().objective(Objective::LeastTime { batch_overhead: 0.0 }));
+    assert!(least < usual, "{least} of {usual}");
+}
+
+#[test]
 fn a_dataset_that_makes_no_whole_step_is_refused() {
     for builder in [of_texts(20).effective_batch(32), of_texts(20).effective_batch(32).groups_per_step(2)] {
         let refused = builder.drop_last().build().err().unwrap().to_string();
@@ -38,7 +53,7 @@ fn a_dataset_that_makes_no_whole_step_is_refused() {
 #[test]
 fn what_is_left_of_a_loaders_epoch_is_told_by_its_own_batches() {
     // Sixty-four texts cost a step, and two are left.
-    let texts = || batches(Texts(vec![10; 130]), Pad).cost(|text: &super::Text| text.n_words).effective_cost(640);
+    let texts = || batches(Texts(vec![10; 130]), Pad).cost(|text: &Text| text.n_words).effective_cost(640);
     for groups in [1, 4] {
         let batches = texts().groups_per_step(groups).drop_last().build().unwrap();
         assert_eq!(steps(&batches, 0).iter().map(Vec::len).collect::<Vec<_>>(), [64, 64]);

@@ -155,6 +155,18 @@ pub enum PlanError {
         /// What it says.
         value: &'static str,
     },
+    /// A group is more than a step takes.
+    #[error("group samples: group {group} has {weight} {unit}, a step takes {most}; set larger steps")]
+    GroupAboveStep {
+        /// The first such group.
+        group: u32,
+        /// What it counts for.
+        weight: u64,
+        /// What is counted.
+        unit: &'static str,
+        /// The size of a step.
+        most: u64,
+    },
     /// The samples of a group do not fit together.
     #[error(
         "group samples: group {group} has {n_samples} samples, the longest of length {length}, and {capacity} of these \

@@ -9,6 +9,7 @@ use super::load::PackRule;
 use super::piece::Piece;
 use super::planner::PackPlanner;
 use super::position::PackPosition;
+use super::report::PackReport;
 use super::rows::PackedRows;
 use crate::{PackError, PositionError, StepSize};
 
@@ -101,6 +102,12 @@ impl PackSteps {
         (self.epoch, self.taken) =
             if step.ends_epoch { (self.planner.epoch(step.epoch + 1), 0) } else { (ahead, taken) };
         Ok(step)
+    }
+
+    /// Measures the rows of the epoch under way, by themselves and against those of the next: both are packed for it.
+    pub fn report(&self) -> PackReport {
+        let epoch = self.epoch.number();
+        self.planner.report(epoch, &self.planner.plan_epoch(epoch))
     }
 
     /// Where the next step begins.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::batches::OwnedBatch;
-use super::config::{Oversize, PlanConfig};
+use super::config::{Objective, Oversize, PlanConfig};
+use super::group_rule::GroupRule;
 use super::narrow::narrow;
 use super::planner::BatchPlanner;
+use super::step::StepSize;
+use crate::hash::{digest, mix};
 use crate::{
     CapacityRule, IndexError, Lattice, PackConfig, PackError, PackPlanner, PackedRows, Piece, PlanError, SampleIndex,
     Split,
@@ -40,24 +43,7 @@ pub struct Groups {
     /// Where each group begins among them, and where the last one ends.
     starts: Arc<[u32]>,
     names: Arc<[u32]>,
-    lengths: Arc<[u32]>,
-}
-
-/// How many groups of one padded shape fit, by a rule for samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupRule<R> {
-    rule: R,
-    most_samples: u32,
-}
-
-impl<R: CapacityRule<1>> CapacityRule<2> for GroupRule<R> {
-    fn capacity(&self, [n_members, length]: [u32; 2]) -> u32 {
-        self.rule.capacity([length]).min(self.most_samples) / n_members.max(1)
-    }
-
-    fn sample_time(&self, [n_members, length]: [u32; 2]) -> f64 {
-        f64::from(n_members) * self.rule.sample_time([length])
-    }
+    index: SampleIndex<1>,
 }
 
 impl Groups {
@@ -72,7 +58,7 @@ impl Groups {
         if lengths.len() != group_of.len() {
             return Err(IndexError::GroupCount { groups: group_of.len(), n_samples: lengths.len() });
         }
-        SampleIndex::try_new([lengths])?;
+        let index = SampleIndex::try_new([lengths])?;
         let mut by_name = BTreeMap::<u32, Vec<u32>>::new();
         for (name, id) in group_of.iter().zip(0..) {
             by_name.entry(*name).or_default().push(id);
@@ -83,7 +69,7 @@ impl Groups {
         });
         let starts = [0].into_iter().chain(ends).collect();
         let names = by_name.keys().copied().collect();
-        Ok(Self { members: by_name.into_values().flatten().collect(), starts, names, lengths: lengths.into() })
+        Ok(Self { members: by_name.into_values().flatten().collect(), starts, names, index })
     }
 
     /// Number of groups.
@@ -102,6 +88,27 @@ impl Groups {
         &self.members[bound(group as usize)..bound(group as usize + 1)]
     }
 
+    /// The lengths of all samples.
+    pub const fn index(&self) -> &SampleIndex<1> {
+        &self.index
+    }
+
+    /// What tells these groups and lengths from others, but for one chance in 2^64.
+    pub fn fingerprint(&self) -> u64 {
+        [&self.members, &self.starts].into_iter().fold(self.index.fingerprint(), |state, it| mix(state ^ digest(it)))
+    }
+
+    /// What a group counts for in a step of this size: its samples, or their positions where these are counted.
+    pub fn weight(&self, size: StepSize, group: u32) -> u64 {
+        let weight = |id: &u32| size.weight([self.length(*id)], [u32::MAX]);
+        self.members(group).iter().map(weight).sum()
+    }
+
+    /// The most that a group counts for.
+    pub fn most_weight(&self, size: StepSize) -> u64 {
+        (0..narrow(self.len())).map(|group| self.weight(size, group)).max().unwrap_or(0)
+    }
+
     /// Plans groups as [`BatchPlanner`] plans samples; [`Groups::samples`] says which samples are in a batch.
     ///
     /// `most_samples` counts samples, and the lattice is one of their lengths.
@@ -116,13 +123,25 @@ impl Groups {
         rule: R,
         config: PlanConfig<1>,
     ) -> Result<BatchPlanner<GroupRule<R>, 2>, PlanError> {
-        let rule = GroupRule { rule, most_samples: config.most_samples };
+        let rule = GroupRule::new(rule, config.most_samples, false);
         let config = of_groups(config)?;
         self.check_budget(&rule, &config)?;
+        self.planner_of(rule, config)
+    }
+
+    /// Plans groups by a rule for them.
+    pub(super) fn planner_of<R: CapacityRule<1>>(
+        &self,
+        rule: GroupRule<R>,
+        config: PlanConfig<2>,
+    ) -> Result<BatchPlanner<GroupRule<R>, 2>, PlanError> {
         let groups = || 0..narrow(self.len());
         let n_members: Vec<u32> = groups().map(|group| narrow(self.members(group).len())).collect();
         let longest: Vec<u32> = groups().map(|group| self.longest(group)).collect();
-        BatchPlanner::try_new(SampleIndex::try_new([n_members, longest])?, rule, config)
+        let mut planner = BatchPlanner::try_new(SampleIndex::try_new([n_members, longest])?, rule, config)?;
+        // Other groups may have as many members, as long.
+        planner.identity.configuration = mix(planner.identity.configuration ^ self.fingerprint());
+        Ok(planner)
     }
 
     /// The samples of a batch of groups, and the length that each is padded to.
@@ -165,8 +184,13 @@ impl Groups {
         rows
     }
 
+    /// What a group is called.
+    pub(super) fn name(&self, group: u32) -> u32 {
+        self.names[group as usize]
+    }
+
     fn length(&self, id: u32) -> u32 {
-        self.lengths[id as usize]
+        self.index.lengths(id)[0]
     }
 
     fn longest(&self, group: u32) -> u32 {
@@ -190,12 +214,13 @@ impl Groups {
 }
 
 /// What is wanted of batches of groups, where that is wanted of batches of samples.
-fn of_groups(config: PlanConfig<1>) -> Result<PlanConfig<2>, PlanError> {
+pub(super) fn of_groups(config: PlanConfig<1>) -> Result<PlanConfig<2>, PlanError> {
     let not = |key, value| Err(PlanError::NotForGroups { key, value });
     let PlanConfig { seed, window, most_mates_kept, drop_last, objective, oversize, tasks, .. } = config;
     match oversize {
         Oversize::Truncate => return not("oversize", "truncate"),
         _ if config.multiple_of > 1 => return not("multiple_of", "above 1"),
+        _ if objective != Objective::FewestBatches => return not("objective", "the least time"),
         _ => {}
     }
     Ok(PlanConfig {

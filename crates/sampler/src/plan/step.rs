@@ -51,9 +51,13 @@ impl StepSize {
         }
     }
 
-    /// What a sample counts for.
-    pub(super) fn weight<const AXES: usize>(self, lengths: [u32; AXES]) -> u64 {
-        if matches!(self, Self::Positions(_)) { positions(lengths) } else { 1 }
+    /// What a sample of these lengths counts for, which is cut where it is longer than its batch.
+    pub(super) fn weight<const AXES: usize>(self, lengths: [u32; AXES], cell: [u32; AXES]) -> u64 {
+        if matches!(self, Self::Positions(_)) {
+            positions(std::array::from_fn::<_, AXES, _>(|axis| lengths[axis].min(cell[axis])))
+        } else {
+            1
+        }
     }
 
     /// Where the step ends that begins here; a batch ends where it ends.

@@ -8,7 +8,9 @@ use super::step::{PlannedStep, StepBatch, StepSize};
 /// A sample that waits for its step.
 pub(super) trait Waiting<const AXES: usize> {
     fn id(&self) -> u64;
-    fn lengths(&self) -> [u32; AXES];
+
+    /// What it counts for in a batch that is padded to this cell.
+    fn weight(&self, size: StepSize, cell: [u32; AXES]) -> u64;
 }
 
 /// A batch, or what a step has left of it.
@@ -36,13 +38,13 @@ impl<S: Waiting<AXES>, const AXES: usize> StepQueue<S, AXES> {
     }
 
     pub(super) fn push(&mut self, piece: Piece<S, AXES>) {
-        self.held += piece.samples.iter().map(|sample| self.weight(sample, piece.cell)).sum::<u64>();
+        self.held += piece.samples.iter().map(|sample| sample.weight(self.size, piece.cell)).sum::<u64>();
         self.pieces.push_back(piece);
     }
 
     /// Whether there is a whole step, and a sample after it: one that has none may be the last of its epoch.
     pub(super) fn holds_more_than_a_step(&self) -> bool {
-        let last = self.pieces.back().and_then(|piece| Some(self.weight(piece.samples.last()?, piece.cell)));
+        let last = self.pieces.back().and_then(|piece| Some(piece.samples.last()?.weight(self.size, piece.cell)));
         match self.size.end(self.taken) {
             Some(end) => last.is_some_and(|last| self.taken + self.held - last >= end),
             None => self.pieces.len() > 1,
@@ -66,7 +68,7 @@ impl<S: Waiting<AXES>, const AXES: usize> StepQueue<S, AXES> {
 
     /// Takes a piece up to the step's end; the rest of it begins the next step.
     fn cut(&mut self, mut piece: Piece<S, AXES>, end: Option<u64>) -> StepBatch<AXES> {
-        let mut weights = piece.samples.iter().map(|sample| self.weight(sample, piece.cell));
+        let mut weights = piece.samples.iter().map(|sample| sample.weight(self.size, piece.cell));
         let (mut n, mut taken) = (0, self.taken);
         while end.is_none_or(|end| taken < end)
             && let Some(weight) = weights.next()
@@ -80,11 +82,5 @@ impl<S: Waiting<AXES>, const AXES: usize> StepQueue<S, AXES> {
             self.pieces.push_front(Piece { samples: rest, cell });
         }
         StepBatch { ids: piece.samples.iter().map(Waiting::id).collect(), cell }
-    }
-
-    /// What a sample counts for, which is cut where it is longer than its batch.
-    fn weight(&self, sample: &S, cell: [u32; AXES]) -> u64 {
-        let lengths = sample.lengths();
-        self.size.weight::<AXES>(std::array::from_fn(|axis| lengths[axis].min(cell[axis])))
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::epoch::EpochPlan;
+use super::groups::Groups;
 use super::identity::within;
 use super::mixing::Mixing;
 use super::planner::BatchPlanner;
@@ -18,7 +19,9 @@ use crate::{CapacityRule, PlanError, PositionError};
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepPlanner<R, const AXES: usize = 1> {
     plan: EpochPlan<R, AXES>,
-    queue: StepQueue<Counted<AXES>, AXES>,
+    queue: StepQueue<Counted, AXES>,
+    /// What is planned as samples, where that is groups of them.
+    groups: Option<Groups>,
 }
 
 /// Where the step after the last taken one begins: the batch that it begins in, and how much of it is used.
@@ -30,20 +33,20 @@ pub struct StepPosition {
     used: u64,
 }
 
-/// A sample with the lengths that it is planned with.
+/// A sample, or a group of them, and what it counts for in its step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Counted<const AXES: usize> {
+struct Counted {
     id: u32,
-    lengths: [u32; AXES],
+    weight: u64,
 }
 
-impl<const AXES: usize> Waiting<AXES> for Counted<AXES> {
+impl<const AXES: usize> Waiting<AXES> for Counted {
     fn id(&self) -> u64 {
         self.id.into()
     }
 
-    fn lengths(&self) -> [u32; AXES] {
-        self.lengths
+    fn weight(&self, _size: StepSize, _cell: [u32; AXES]) -> u64 {
+        self.weight
     }
 }
 
@@ -66,11 +69,20 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     ///
     /// [`PlanError::BelowOne`] when a step takes nothing, [`PlanError::DropLastOfSteps`].
     pub fn try_new(planner: &BatchPlanner<R, AXES>, size: StepSize) -> Result<Self, PlanError> {
+        Self::with_groups(planner, None, size)
+    }
+
+    /// The same with groups of samples, each of which is planned as one.
+    pub(super) fn with_groups(
+        planner: &BatchPlanner<R, AXES>,
+        groups: Option<Groups>,
+        size: StepSize,
+    ) -> Result<Self, PlanError> {
         size.check()?;
         if planner.config().drop_last && size != StepSize::Batch {
             return Err(PlanError::DropLastOfSteps);
         }
-        Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0) })
+        Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0), groups })
     }
 
     /// Goes on where a position was taken, with a planner that is equal to the one of that time.
@@ -84,14 +96,18 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
         size: StepSize,
         position: &StepPosition,
     ) -> Result<Self, PositionError> {
+        Self::try_new(planner, size)?.at(planner, position)
+    }
+
+    /// Goes to a position of this planner.
+    fn at(mut self, planner: &BatchPlanner<R, AXES>, position: &StepPosition) -> Result<Self, PositionError> {
         let StepPosition { plan, taken, used } = position;
-        let mut steps = Self::try_new(planner, size)?;
-        steps.plan = planner.resume(plan)?;
-        steps.queue = StepQueue::new(size, plan.epoch, *taken);
+        self.plan = planner.resume(plan)?;
+        self.queue = StepQueue::new(self.queue.size, plan.epoch, *taken);
         if *used > 0 {
-            steps.resume_within(*used)?;
+            self.resume_within(*used)?;
         }
-        Ok(steps)
+        Ok(self)
     }
 
     /// Passes over what is used of the next batch.
@@ -100,7 +116,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
         let (cell, ids) = next.unwrap_or_else(|| ([0; AXES], Vec::new()));
         within("samples used", used, (ids.len() as u64).saturating_sub(1))?;
         let rest = ids.get(usize::try_from(used).unwrap_or(usize::MAX)..).unwrap_or_default();
-        self.queue.push(Piece { samples: self.plan.planner.counted(rest), cell });
+        self.queue.push(Piece { samples: self.counted(rest, cell), cell });
         Ok(())
     }
 
@@ -111,7 +127,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// Those of [`StepPlanner::resume`]; the steps then go on as before.
     pub fn go_back(&mut self, rule: R, position: &StepPosition) -> Result<(), PositionError> {
         let planner = self.plan.planner.with_rule(rule)?;
-        *self = Self::resume(&planner, self.queue.size, position)?;
+        *self = Self::with_groups(&planner, self.groups.clone(), self.queue.size)?.at(&planner, position)?;
         Ok(())
     }
 
@@ -179,14 +195,17 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
         }
         let Some(batch) = self.plan.next_batch() else { return false };
         let (cell, ids) = (batch.cell, batch.ids.to_vec());
-        self.queue.push(Piece { samples: self.plan.planner.counted(&ids), cell });
+        self.queue.push(Piece { samples: self.counted(&ids, cell), cell });
         true
     }
-}
 
-impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
-    fn counted(&self, ids: &[u32]) -> Vec<Counted<AXES>> {
-        let counted = |id: &u32| self.planned_lengths(*id).map(|lengths| Counted { id: *id, lengths });
-        ids.iter().filter_map(counted).collect()
+    /// What each of a batch counts for that is padded to this cell.
+    fn counted(&self, ids: &[u32], cell: [u32; AXES]) -> Vec<Counted> {
+        let (planner, size) = (&self.plan.planner, self.queue.size);
+        let weight = |id: u32| match &self.groups {
+            Some(groups) => Some(groups.weight(size, id)),
+            None => planner.planned_lengths(id).map(|lengths| size.weight(lengths, cell)),
+        };
+        ids.iter().filter_map(|id| weight(*id).map(|weight| Counted { id: *id, weight })).collect()
     }
 }

@@ -4,6 +4,7 @@ use plimsoll_types::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::batches::longest;
+use super::step::StepSize;
 use super::step_queue::Waiting;
 use crate::hash::{Use, hash};
 use crate::{PlanError, StreamError};
@@ -149,7 +150,7 @@ impl<const AXES: usize> Waiting<AXES> for StreamSample<AXES> {
         self.id
     }
 
-    fn lengths(&self) -> [u32; AXES] {
-        self.lengths
+    fn weight(&self, size: StepSize, cell: [u32; AXES]) -> u64 {
+        size.weight(self.lengths, cell)
     }
 }

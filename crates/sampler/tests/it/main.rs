@@ -11,6 +11,7 @@ mod edges;
 mod edges_of_lengths;
 mod giants;
 mod golden;
+mod group_steps;
 mod groups;
 mod interrupted;
 mod mates;

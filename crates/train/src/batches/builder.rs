@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
-use plimsoll_sampler::{Admit, PlanConfig, TaskMix};
-use plimsoll_types::{Bytes, MAX_AXES};
+use plimsoll_sampler::{Admit, Objective, PlanConfig, TaskMix};
+use plimsoll_types::{Bytes, Fraction, MAX_AXES};
 
 use super::costs::{as_cost, check_column, guarded, read_all};
 use super::data::{Data, OfItem, Samples};
@@ -297,6 +297,20 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     #[must_use]
     pub fn window(self, n_samples: usize) -> Self {
         Self { plan: PlanConfig { window: Some(n_samples), ..self.plan }, ..self }
+    }
+
+    /// Lets so much of the pairs of a group share one in the next epoch too, 3 % by default: less mixes samples of more costs,
+    /// which pads more.
+    #[must_use]
+    pub fn most_mates_kept(self, part: Fraction) -> Self {
+        Self { plan: PlanConfig { most_mates_kept: part, ..self.plan }, ..self }
+    }
+
+    /// Makes groups of which there are few, as by default, or that take little time together; the time of a group is told in
+    /// the unit of the costs.
+    #[must_use]
+    pub fn objective(self, objective: Objective) -> Self {
+        Self { plan: PlanConfig { objective, ..self.plan }, ..self }
     }
 
     /// Reads with so many threads, one sample each at a time; 1 by default. The batches are the same for any number.

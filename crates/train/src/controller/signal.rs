@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn only_committed_steps_failed_steps_and_the_memory_of_a_step_are_for_a_policy() {
         let given_up = StepDone { committed: false, ..done(&[(5, None)]) };
-        for event in [Event::StepDone(given_up), Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1 })] {
+        for event in
+            [Event::StepDone(given_up), Event::EpochDone(EpochDone { epoch: 0, step: 9, samples: 1, dropped: 0 })]
+        {
             assert_eq!(signal(&event, &|_, most| most), None);
         }
         assert!(signal(&Event::StepDone(done(&[])), &|_, most| most).is_some());

@@ -1,7 +1,7 @@
 //! What a loader is told.
 
-use plimsoll_sampler::{StepSize, TaskMix};
-use plimsoll_types::{Bytes, Cells, Extent, Recompute, StepShape};
+use plimsoll_sampler::{Groups, Objective, PlanConfig, StepSize, TaskMix};
+use plimsoll_types::{Bytes, Cells, Extent, Fraction, Recompute, StepShape};
 
 use super::{BadSample, LoaderError};
 use crate::source::{Lengths, Source};
@@ -39,6 +39,13 @@ pub struct LoaderConfig {
     /// A batch of padded samples has a multiple of so many, and where the memory has no room for so many, as many as fit; at
     /// least 1, and at most what a step allows a batch of the longest samples.
     pub multiple_of: u32,
+    /// How many samples are arranged at a time, where their lengths are known: more pad less, and fewer mix more; what suits
+    /// their number unless given.
+    pub window: Option<usize>,
+    /// The part of a padded batch's pairs that may share a batch in the next epoch too, where lengths are known.
+    pub most_mates_kept: Fraction,
+    /// What padded batches are to have little of; the time of a batch is told in positions, along one axis.
+    pub objective: Objective,
     /// Whether a step at the end of an epoch that is less than a whole one is left out, with its samples.
     pub drop_last: bool,
     /// How tasks are mixed.
@@ -96,6 +103,9 @@ impl LoaderConfig {
             cells: Cells::default(),
             batches_per_step: 1,
             multiple_of: 1,
+            window: None,
+            most_mates_kept: PlanConfig::<1>::default().most_mates_kept,
+            objective: Objective::FewestBatches,
             drop_last: false,
             tasks: TaskMix::default(),
             look_ahead: 1024,
@@ -137,23 +147,14 @@ impl LoaderConfig {
         }
     }
 
-    /// Refuses a multiple that no step has room for, or of samples that are not padded.
-    pub(super) fn check_multiple(&self, lengths: &Lengths) -> Result<(), LoaderError> {
-        let multiple = self.multiple_of;
-        if 1 < multiple && matches!(lengths, Lengths::Cut | Lengths::Packed { .. }) {
-            return Err(LoaderError::MultipleOfUnpadded { multiple });
-        }
-        // It has the most positions, and so the smallest batches.
-        let Some(cell) = self.cells.last().copied() else { return Ok(()) };
-        let most = self.batch_of(cell);
-        if multiple <= most { Ok(()) } else { Err(LoaderError::MultipleAboveStep { multiple, most, cell }) }
-    }
-
     /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.
     pub fn largest(&self, lengths: &Lengths) -> StepShape {
         let extent = self.largest_extent;
         if let Lengths::Packed { row_len, .. } = lengths {
             return StepShape::new(self.rows(*row_len), *row_len);
+        }
+        if let Lengths::Grouped(groups) = lengths {
+            return StepShape::of(self.samples_of_groups(groups), extent);
         }
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => StepShape::of(self.effective_batch_size, extent),
@@ -164,6 +165,38 @@ impl LoaderConfig {
                 StepShape::of(u32::try_from(n).unwrap_or(u32::MAX), extent)
             }
         }
+    }
+
+    /// Returns as many of the longest samples as have the positions of the largest step of whole groups: what one has beyond
+    /// its size is less than a group.
+    fn samples_of_groups(&self, groups: &Groups) -> u32 {
+        let size = self.step_size();
+        let (beyond, members) = (groups.most_weight(size).saturating_sub(1), groups.most_weight(StepSize::Samples(1)));
+        let step = u64::from(self.effective_batch_size).saturating_add(beyond);
+        let n = match self.unit {
+            StepUnit::Samples => step,
+            StepUnit::Positions => step.saturating_mul(self.most_padding_of(groups)).div_ceil(self.longest().max(1)),
+            StepUnit::Batch | StepUnit::BatchOfPositions => members.max(self.samples_of(self.largest_extent).into()),
+        };
+        u32::try_from(n).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the largest ratio of a group's padded positions to its positions, rounded up.
+    fn most_padding_of(&self, groups: &Groups) -> u64 {
+        let edges = self.cells.edges(0);
+        let ratio = |group: u32| {
+            let lengths = || groups.members(group).iter().filter_map(|id| groups.index().get((*id).into()));
+            let longest = lengths().map(|[length]| length).max().unwrap_or(1);
+            let edge = edges.get(edges.partition_point(|edge| *edge < longest)).copied().unwrap_or(longest);
+            let positions: u64 = lengths().map(|[length]| u64::from(length)).sum();
+            (u64::from(edge) * lengths().count() as u64).div_ceil(positions.max(1))
+        };
+        (0..).take(groups.len()).map(ratio).max().unwrap_or(1)
+    }
+
+    /// Returns the positions of the largest sample.
+    fn longest(&self) -> u64 {
+        self.largest_extent.positions()
     }
 
     /// Returns the most packed rows of a step: of two rows that were packed together one is more than half full.
@@ -396,5 +429,11 @@ mod tests {
         let largest = config.largest(&known());
         assert!(largest.positions() >= 420, "{largest}");
         assert_eq!(LoaderConfig::cut(0, 32, 64, Bytes::mib(1)).largest(&Lengths::Cut), StepShape::new(32, 64));
+        // Two of three, one of them padded from 2 to 20: a step of 32 may have two samples more.
+        let groups = Lengths::Grouped(Groups::try_new(&[20, 2, 1, 3], &[7, 7, 7, 9]).unwrap());
+        let of = |unit, n| LoaderConfig { unit, effective_batch_size: n, ..config.clone() }.largest(&groups).samples;
+        assert_eq!([of(StepUnit::Samples, 32), of(StepUnit::Batch, 2), of(StepUnit::Batch, 4)], [34, 3, 4]);
+        // 100 positions and 22 beyond, three times as many where they are padded.
+        assert_eq!(of(StepUnit::Positions, 100), (122_u32 * 3).div_ceil(20));
     }
 }

@@ -85,11 +85,22 @@ pub enum LoaderError {
     /// Shares of tasks that are packed.
     #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
     PackedTasks,
-    /// A multiple of samples that are not padded.
-    #[error("plan the steps: `batch.multiple_of` is {multiple}, for samples that are cut or packed it must be 1")]
-    MultipleOfUnpadded {
-        /// The multiple.
-        multiple: u32,
+    /// Shares of tasks whose samples stay together.
+    #[error(
+        "keep groups together: they are not mixed by tasks; the shares and the mix of tasks take samples one by one"
+    )]
+    GroupedTasks,
+    /// A setting that samples of this kind do not have.
+    #[error("plan the steps: `batch.{key}` is {value}, for samples that are {samples} it must be {allowed}")]
+    NotOfSamples {
+        /// Its name.
+        key: &'static str,
+        /// What it says.
+        value: String,
+        /// What becomes of the samples.
+        samples: &'static str,
+        /// What it may say.
+        allowed: &'static str,
     },
     /// A multiple that no batch of a step has room for.
     #[error(

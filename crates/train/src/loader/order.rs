@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_sampler::{EpochCursor, Mixing, StreamStats};
+use plimsoll_monitor::MatesKept;
+use plimsoll_sampler::{EpochCursor, Groups, StreamStats};
 use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ impl<S: Source> Order<S> {
         position: Option<LoaderPosition>,
     ) -> Result<Self, LoaderError> {
         let lengths = source.lengths();
-        config.check_multiple(&lengths)?;
+        config.check(&lengths)?;
         match (lengths, wanted) {
             (Lengths::Cut, Wanted::Edge(edge)) => {
                 let cursor = match position {
@@ -57,7 +58,10 @@ impl<S: Source> Order<S> {
                 };
                 Ok(Self::Cut { cursor, edge: *edge, n_samples: config.effective_batch_size.into() })
             }
-            (Lengths::Known(index), Wanted::Batches(sizes)) => Self::padded(index, config, sizes, position),
+            (Lengths::Known(index), Wanted::Batches(sizes)) => Self::padded((index, None), config, sizes, position),
+            (Lengths::Grouped(groups), Wanted::Batches(sizes)) => {
+                Self::padded((groups.index().clone().into(), Some(&groups)), config, sizes, position)
+            }
             (Lengths::Streamed { longest }, Wanted::Batches(sizes)) => {
                 check_axes(longest.n_axes(), config)?;
                 Ok(Self::Streamed(streamed_steps(source, longest, config, sizes, position)?))
@@ -71,7 +75,7 @@ impl<S: Source> Order<S> {
     }
 
     fn padded(
-        index: Index,
+        (index, groups): (Index, Option<&Groups>),
         config: &LoaderConfig,
         sizes: &[u32],
         position: Option<LoaderPosition>,
@@ -82,7 +86,7 @@ impl<S: Source> Order<S> {
             Some(_) => return Err(LoaderError::OtherPosition),
         };
         check_axes(index.n_axes(), config)?;
-        let mut steps = padded_steps(&index, config, &wanted)?;
+        let mut steps = padded_steps((&index, groups), config, &wanted)?;
         if let Some(position) = position {
             steps.go_back(config, &wanted, &position)?;
         }
@@ -210,10 +214,16 @@ impl<S: Source> Order<S> {
         if let Self::Streamed(stream) = self { Some(stream.buffered()) } else { None }
     }
 
-    /// Measures how well an epoch of padded samples mixes with the next, where that is done at once.
-    pub(super) fn mixing(&self) -> Option<Mixing> {
+    /// Measures how well an epoch of padded or packed samples mixes with the next, where that is done at once.
+    pub(super) fn mates_kept(&self) -> Option<MatesKept> {
         match self {
-            Self::Padded { steps, index, .. } if index.n_samples() <= MOST_MIXED => Some(steps.mixing()),
+            Self::Padded { steps, index, .. } if index.n_samples() <= MOST_MIXED => {
+                let mixing = steps.mixing();
+                Some(MatesKept { kept: mixing.kept, reachable: Some(mixing.reachable.get()) })
+            }
+            Self::Packed(packed) if packed.index().n_samples() <= MOST_MIXED => {
+                Some(MatesKept { kept: packed.report().mates_kept, reachable: None })
+            }
             _ => None,
         }
     }

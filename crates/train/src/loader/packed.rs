@@ -1,8 +1,8 @@
 //! Steps out of packed rows.
 
 use plimsoll_sampler::{
-    PackConfig, PackLoad, PackPlanner, PackStepPosition, PackSteps, PackedRows, PackedStep, Piece, SampleIndex,
-    StepSize,
+    PackConfig, PackLoad, PackPlanner, PackReport, PackStepPosition, PackSteps, PackedRows, PackedStep, Piece,
+    SampleIndex, StepSize,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,8 @@ impl Packed {
         if config.tasks.shares.is_some() {
             return Err(LoaderError::PackedTasks);
         }
-        let planner = PackPlanner::try_new(index, PackConfig { seed: config.seed, ..PackConfig::new(row_len) })?;
+        let rows = PackConfig { seed: config.seed, window: config.window, ..PackConfig::new(row_len) };
+        let planner = PackPlanner::try_new(index, rows)?;
         let (size, most_rows) = (config.step_size(), config.rows(row_len));
         let mut packed = Self {
             steps: PackSteps::try_new(&planner, size)?.of_at_most(most_rows),
@@ -62,6 +63,11 @@ impl Packed {
 
     pub(super) fn index(&self) -> &SampleIndex<1> {
         self.planner.index()
+    }
+
+    /// Measures the rows of the epoch under way: two epochs are packed for it.
+    pub(super) fn report(&self) -> PackReport {
+        self.steps.report()
     }
 
     pub(super) fn wanted(&self) -> &[u32] {

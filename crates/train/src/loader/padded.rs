@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Lattice, Mixing, PlanConfig, PlanError, PlannedStep, PositionError, SampleIndex,
-    SamplerError, StepPlanner, StepPosition,
+    BatchPlanner, CapacityRule, GroupSteps, Groups, Lattice, Mixing, PlanConfig, PlanError, PlannedStep, PositionError,
+    SampleIndex, SamplerError, StepPlanner, StepPosition,
 };
 use plimsoll_types::Extent;
 
@@ -100,12 +100,37 @@ impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
     }
 }
 
-/// Stands before the first step of samples in batches of these sizes.
+impl PaddedSteps for GroupSteps<BatchSizes<1>> {
+    fn next(&mut self) -> (Draw, bool) {
+        drawn(self.next_step())
+    }
+
+    fn position(&self) -> StepPosition {
+        Self::position(self)
+    }
+
+    fn go_back(&mut self, config: &LoaderConfig, sizes: &[u32], position: &StepPosition) -> Result<(), PositionError> {
+        Self::go_back(self, BatchSizes::new(config, sizes), position)
+    }
+
+    fn mixing(&self) -> Mixing {
+        Self::mixing(self)
+    }
+
+    fn change(&mut self, config: &LoaderConfig, sizes: &[u32]) -> Result<(), PositionError> {
+        Self::change(self, BatchSizes::new(config, sizes))
+    }
+}
+
+/// Stands before the first step of samples in batches of these sizes; the groups stay together, if there are any.
 pub(super) fn padded_steps(
-    index: &Index,
+    (index, groups): (&Index, Option<&Groups>),
     config: &LoaderConfig,
     sizes: &[u32],
 ) -> Result<Box<dyn PaddedSteps>, SamplerError> {
+    if let Some(groups) = groups {
+        return Ok(Box::new(groups.steps(BatchSizes::new(config, sizes), plan(config)?, config.step_size())?));
+    }
     match index {
         Index::One(index) => steps(index, config, sizes),
         Index::Two(index) => steps(index, config, sizes),
@@ -134,7 +159,10 @@ pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> (Draw, bool) 
 pub(super) fn plan<const AXES: usize>(config: &LoaderConfig) -> Result<PlanConfig<AXES>, PlanError> {
     Ok(PlanConfig {
         seed: config.seed,
+        window: config.window,
+        most_mates_kept: config.most_mates_kept,
         multiple_of: config.multiple_of,
+        objective: config.objective,
         lattice: Lattice::try_new(std::array::from_fn(|axis| config.cells.edges(axis)))?,
         tasks: config.tasks.clone(),
         ..PlanConfig::default()

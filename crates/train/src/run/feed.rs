@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_sampler::{Mixing, StreamStats};
+use plimsoll_monitor::MatesKept;
+use plimsoll_sampler::StreamStats;
 use plimsoll_types::{Bytes, EpochDone, Extent, SupplyStep};
 
 use super::journal::Journal;
@@ -11,7 +12,7 @@ use super::room::RoomForMultiple;
 use super::unfit::{Unfit, named_of};
 use crate::config::FitConfig;
 use crate::loader::{
-    BadSample, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted, planned_padding,
+    BadSample, EndedEpoch, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted, planned_padding,
 };
 use crate::source::Source;
 use crate::stopwatch::Lap;
@@ -189,8 +190,8 @@ impl<S: Source> Feed<S> {
     }
 
     /// Ends an epoch whose last sample was in this step, or before it.
-    pub(super) fn end_epoch(&mut self, epoch: u64, step: u64) -> EpochDone {
-        EpochDone { epoch, step, samples: std::mem::take(&mut self.epoch_samples) }
+    pub(super) fn end_epoch(&mut self, EndedEpoch { epoch, dropped }: EndedEpoch, step: u64) -> EpochDone {
+        EpochDone { epoch, step, samples: std::mem::take(&mut self.epoch_samples), dropped }
     }
 
     /// Returns the samples of the step under way.
@@ -211,8 +212,8 @@ impl<S: Source> Feed<S> {
     }
 
     /// Measures how well an epoch mixes with the next, where that is known.
-    pub(super) fn mixing(&self) -> Option<Mixing> {
-        self.loader.mixing()
+    pub(super) fn mates_kept(&self) -> Option<MatesKept> {
+        self.loader.mates_kept()
     }
 
     /// Returns how far ahead the samples of a step that is done were read, where they are streamed.

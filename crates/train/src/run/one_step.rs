@@ -16,7 +16,7 @@ use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;
 use crate::job::Job;
-use crate::loader::StepUnit;
+use crate::loader::{EndedEpoch, StepUnit};
 use crate::stopwatch::Lap;
 
 impl<J: Job> Run<'_, '_, J> {
@@ -54,7 +54,7 @@ impl<J: Job> Run<'_, '_, J> {
         self.feed.recycle(samples, &mut self.journal)?;
         let (next, training) = (self.standing.step(), &self.training);
         self.journal.end_step(begun.elapsed(), next, self.control.controller(), || training.surroundings(next));
-        self.end_epochs(ends_epoch.then_some(epoch))
+        self.end_epochs(ends_epoch.then(|| EndedEpoch::whole(epoch)))
     }
 
     /// Logs the epochs that ended before these samples.
@@ -64,7 +64,7 @@ impl<J: Job> Run<'_, '_, J> {
     }
 
     /// Logs epochs that ended with the last step, or after it with none of which a sample was left.
-    fn end_epochs(&mut self, epochs: impl IntoIterator<Item = u64>) -> Result<(), TrainError> {
+    fn end_epochs(&mut self, epochs: impl IntoIterator<Item = EndedEpoch>) -> Result<(), TrainError> {
         for epoch in epochs {
             let ended = self.feed.end_epoch(epoch, self.step().saturating_sub(1));
             self.journal.log(&[Event::EpochDone(ended)])?;

@@ -60,9 +60,9 @@ impl<J: Job> Run<'_, '_, J> {
         self.part()?;
         let (overhead, stream) = (self.journal.overhead(), self.feed.stream_stats());
         // Planned anew for it: once is enough, by the rank that reports.
-        let mixing = if self.is_first() { self.feed.mixing() } else { None };
+        let mates_kept = if self.is_first() { self.feed.mates_kept() } else { None };
         let seconds = self.standing.seconds(seconds);
-        Ok(Outcome { reason, step, seconds, overhead, stream, mixing })
+        Ok(Outcome { reason, step, seconds, overhead, stream, mates_kept })
     }
 
     /// Keeps the model of this step when its validation is the best so far.

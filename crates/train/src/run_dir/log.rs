@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn epoch(epoch: u64) -> Event {
-        Event::EpochDone(EpochDone { epoch, step: 3, samples: 9 })
+        Event::EpochDone(EpochDone { epoch, step: 3, samples: 9, dropped: 0 })
     }
 
     /// A log of this many events, two to a file.

@@ -8,7 +8,7 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, GradientCheckpointingStrategy, Tensor, TensorData};
-use plimsoll_sampler::SampleIndex;
+use plimsoll_sampler::{Groups, SampleIndex};
 use plimsoll_train::{
     Draw, Goal, Inference, Item, Job, Lengths, Loss, Metric, Source, SourceError, StepError, Unit, Validation,
 };
@@ -24,6 +24,8 @@ pub(crate) const ALL: u64 = u64::MAX;
 pub(crate) struct Rows {
     pub(crate) streamed: bool,
     pub(crate) broken: Option<u64>,
+    /// So many with neighbouring ids stay together; 1 where none do.
+    pub(crate) together: u32,
 }
 
 pub(crate) struct Row {
@@ -64,7 +66,12 @@ impl Source for Rows {
         if self.streamed {
             return Lengths::Streamed { longest: Extent::new(40) };
         }
-        Lengths::Known(SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap().into())
+        let lengths: Vec<u32> = (0..N_SAMPLES).map(length).collect();
+        if 1 < self.together {
+            let group_of: Vec<u32> = (0..).take(lengths.len()).map(|id: u32| id / self.together).collect();
+            return Lengths::Grouped(Groups::try_new(&lengths, &group_of).unwrap());
+        }
+        Lengths::Known(SampleIndex::try_new([lengths]).unwrap().into())
     }
 
     fn expected_extent(&self, id: u64) -> Option<Extent> {
@@ -139,7 +146,7 @@ pub(crate) struct Tiny {
 pub(crate) const HEAVY: Bytes = Bytes::mib(96);
 
 pub(crate) fn tiny(streamed: bool, unit: Unit) -> Tiny {
-    Tiny { rows: Arc::new(Rows { streamed, broken: None }), unit, heavy: None, may_spare: false }
+    Tiny { rows: Arc::new(Rows { streamed, broken: None, together: 1 }), unit, heavy: None, may_spare: false }
 }
 
 /// Rows of shape `[batch_size, edge, WIDTH]`, and weights that make a sum over positions the mean that is asked for.

@@ -12,15 +12,18 @@ mod ranks;
 mod recomputed;
 mod shares;
 mod sources;
+mod together;
 
 use std::sync::Arc;
 
 use plimsoll_policy::{BucketedConfig, PolicyConfig};
 use plimsoll_predict::{Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
+use plimsoll_sampler::Objective;
 use plimsoll_train::{
     BadSample, BalanceConfig, CheckpointError, ControllerConfig, Existing, FitConfig, KnownTooLarge, LearningRate,
-    LoaderConfig, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, beside_tensors, replay,
+    Loader, LoaderConfig, OptimizerRecovery, RunDir, Scaling, StepUnit, TrainError, Unit, Wanted, beside_tensors,
+    replay,
 };
 use plimsoll_types::{Bytes, Decided, Decision, EndReason, Event, Fraction, Recompute, StepDone};
 
@@ -264,7 +267,10 @@ fn a_stream_goes_on_without_pending_samples_that_are_gone() {
     for broken in (0..N_SAMPLES).filter(|id| !taken.contains(id)).take(40).step_by(8) {
         let folder = tempfile::tempdir().unwrap();
         run(&job, &config, room, folder.path(), Existing::Refuse, Some(3)).outcome.unwrap();
-        let job = Tiny { rows: Arc::new(Rows { streamed: true, broken: Some(broken) }), ..tiny(true, Unit::Samples) };
+        let job = Tiny {
+            rows: Arc::new(Rows { streamed: true, broken: Some(broken), together: 1 }),
+            ..tiny(true, Unit::Samples)
+        };
         let ran = run(&job, &config, room, folder.path(), Existing::Resume, None);
         assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
         let first: Vec<_> = ids(&ran.events).into_iter().filter(|it| it.0 == 0).flat_map(|it| it.1).collect();
@@ -343,7 +349,8 @@ fn steps_without_a_readable_sample_are_passed_over_unless_there_is_no_other() {
         let mut config = config(300, StepUnit::Batch, 16);
         config.controller.policy = kept(1);
         config.loader.bad_sample = BadSample::Skip;
-        let broken = |broken| Tiny { rows: Arc::new(Rows { streamed, broken }), ..tiny(streamed, Unit::Samples) };
+        let broken =
+            |broken| Tiny { rows: Arc::new(Rows { streamed, broken, together: 1 }), ..tiny(streamed, Unit::Samples) };
         let ran = fresh(&broken(Some(7)), &config, Bytes::mib(64));
         ran.outcome.unwrap();
         let skipped: Vec<_> = steps(&ran.events).iter().flat_map(|it| it.skipped.clone()).collect();
@@ -376,10 +383,56 @@ fn an_epoch_that_ends_with_steps_of_which_no_sample_is_left_ends_all_the_same() 
 }
 
 #[test]
+fn what_makes_no_whole_step_is_counted_at_the_end_of_its_epoch() {
+    let _alone = alone();
+    for streamed in [false, true] {
+        let mut config = config(20, StepUnit::Samples, 16);
+        config.loader.drop_last = true;
+        let ran = fresh(&tiny(streamed, Unit::Samples), &config, Bytes::mib(64));
+        ran.outcome.unwrap();
+        let ended =
+            |event: &Event| if let Event::EpochDone(it) = event { Some((it.samples, it.dropped)) } else { None };
+        // Six steps of 16 and four samples that make none.
+        assert_eq!(ran.events.iter().filter_map(ended).collect::<Vec<_>>(), [(96, 4); 3], "streamed: {streamed}");
+    }
+}
+
+#[test]
+fn padded_batches_are_arranged_as_is_asked_for() {
+    let padded = |set: fn(&mut LoaderConfig)| {
+        let mut config = LoaderConfig { batches_per_step: 2, ..config(1, StepUnit::Samples, 24).loader };
+        set(&mut config);
+        let (rows, wanted) =
+            (Arc::new(Rows { streamed: false, broken: None, together: 1 }), Wanted::Batches(vec![12; 4]));
+        let mut loader = Loader::try_new(&rows, None, &wanted, &config).unwrap();
+        let mut padded = 0;
+        loop {
+            let step = loader.next(&wanted).unwrap();
+            padded += step.draw.parts.iter().map(|it| it.ids.len() as u64 * it.extent.positions()).sum::<u64>();
+            let ends_epoch = step.ends_epoch;
+            loader.recycle(step).unwrap();
+            if ends_epoch {
+                return padded;
+            }
+        }
+    };
+    let apart = |it: &mut LoaderConfig| it.most_mates_kept = Fraction::ONE;
+    let usual = padded(|_| ());
+    // Each sample in its own cell, which is the least; many batches at any price are few, and pad more.
+    let least: u64 =
+        (0..N_SAMPLES).map(|id| EDGES.iter().find(|it| length(id) <= **it).copied().unwrap()).map(u64::from).sum();
+    assert_eq!(padded(|it| it.objective = Objective::LeastTime { batch_overhead: 0.0 }), least);
+    assert!(least < padded(|it| it.objective = Objective::LeastTime { batch_overhead: 1e6 }));
+    assert!(padded(apart) <= usual && least < usual);
+    assert!(usual < padded(|it| it.window = Some(12)), "arranged twelve at a time, each batch has all lengths");
+}
+
+#[test]
 fn a_sample_that_cannot_be_read_ends_the_run_or_is_left_out_and_counted() {
     let _alone = alone();
     for streamed in [false, true] {
-        let job = Tiny { rows: Arc::new(Rows { streamed, broken: Some(7) }), ..tiny(streamed, Unit::Samples) };
+        let job =
+            Tiny { rows: Arc::new(Rows { streamed, broken: Some(7), together: 1 }), ..tiny(streamed, Unit::Samples) };
         let mut config = config(14, StepUnit::Samples, 16);
         let failed = fresh(&job, &config, Bytes::mib(64));
         assert_eq!(failed.outcome.unwrap_err().to_string(), "read sample 7: rows/7.txt: is gone");

@@ -17,7 +17,7 @@ fn batches_of_four(unit: StepUnit) -> LoaderConfig {
 }
 
 fn loader(streamed: bool, sizes: &[u32], config: &LoaderConfig) -> Result<Loader<Rows>, LoaderError> {
-    let source = Arc::new(Rows { streamed, broken: None });
+    let source = Arc::new(Rows { streamed, broken: None, together: 1 });
     Loader::try_new(&source, None, &Wanted::Batches(sizes.to_vec()), config)
 }
 

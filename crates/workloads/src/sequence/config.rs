@@ -19,6 +19,9 @@ pub struct RecordingsConfig {
     pub group_column: Option<String>,
     /// The column of `labels.csv` that names the source of each recording, such as a corpus; without one there is one source.
     pub source_column: Option<String>,
+    /// The column of `labels.csv` whose values name groups, such as pairs: the recordings of each that are trained on come in
+    /// one step.
+    pub together_column: Option<String>,
     /// What becomes of a line of `labels.csv` or a file that cannot be used.
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
@@ -35,6 +38,7 @@ impl RecordingsConfig {
             shares: Shares::validating(0.2),
             group_column: None,
             source_column: None,
+            together_column: None,
             bad_sample: BadSample::Fail,
             classes: Vec::new(),
             lengths: Admit::default(),

@@ -1,6 +1,6 @@
 //! Which recordings are trained on, validated on and tested on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::RecordingsConfig;
 use super::fault::DataError;
@@ -22,11 +22,15 @@ pub(super) fn divided(
         Some(column) => by_group(found, column, config)?,
         None => by_label(found, config),
     };
+    let groups: BTreeSet<_> = found_groups(&divided).map(str::to_owned).collect();
+    let groups: Vec<_> = groups.into_iter().collect();
     let recording = |(row, n_frames): Found| {
         let class = classes.iter().position(|it| *it == row.label).unwrap_or(0);
         let source = row.source.as_ref().and_then(|it| sources.binary_search(it).ok()).unwrap_or(0);
         let source = u16::try_from(source).unwrap_or(u16::MAX);
-        Recording { name: row.path, class, source, n_frames }
+        let together = row.together.as_ref().and_then(|it| groups.binary_search(it).ok()).unwrap_or(0);
+        let together = u32::try_from(together).unwrap_or(u32::MAX);
+        Recording { name: row.path, class, source, together, n_frames }
     };
     let mut divided = divided.map(|part| part.into_iter().map(recording).collect());
     divided.train.sort_by_key(|it| (it.source, it.class));
@@ -34,6 +38,12 @@ pub(super) fn divided(
         part.sort_by_key(|it| (it.n_frames, it.class));
     }
     Ok(divided)
+}
+
+/// Returns what recordings stay together with.
+fn found_groups(divided: &Divided<Found>) -> impl Iterator<Item = &str> {
+    let all = divided.train.iter().chain(&divided.validation).chain(&divided.test);
+    all.filter_map(|(row, _)| row.together.as_deref())
 }
 
 fn by_label(found: Vec<Found>, config: &RecordingsConfig) -> Divided<Found> {

@@ -22,6 +22,8 @@ pub(crate) struct Row {
     pub(crate) group: Option<String>,
     /// What it comes from, where the list says so.
     pub(crate) source: Option<String>,
+    /// What it stays together with, where the list says so.
+    pub(crate) together: Option<String>,
 }
 
 /// The list, read.
@@ -91,6 +93,7 @@ struct Columns {
     label: usize,
     group: Option<(String, usize)>,
     source: Option<(String, usize)>,
+    together: Option<(String, usize)>,
     n: usize,
 }
 
@@ -116,6 +119,7 @@ impl Columns {
             label: find("label", None)?,
             group: find_given(&config.group_column, "data.group_column")?,
             source: find_given(&config.source_column, "data.source_column")?,
+            together: find_given(&config.together_column, "data.together")?,
             n: names.len(),
         })
     }
@@ -131,7 +135,8 @@ impl Columns {
         };
         let (path, label) = (field("path", self.path)?, field("label", self.label)?);
         let named = |it: &Option<(String, usize)>| it.as_ref().map(|(name, at)| field(name, *at)).transpose();
-        Ok(Row { path, label, group: named(&self.group)?, source: named(&self.source)? })
+        let (group, source, together) = (named(&self.group)?, named(&self.source)?, named(&self.together)?);
+        Ok(Row { path, label, group, source, together })
     }
 }
 
@@ -178,31 +183,35 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name() {
-        let config = |[group, source]: [Option<&str>; 2]| RecordingsConfig {
+        let config = |[group, source, together]: [Option<&str>; 3]| RecordingsConfig {
             group_column: group.map(str::to_owned),
             source_column: source.map(str::to_owned),
+            together_column: together.map(str::to_owned),
             ..RecordingsConfig::new("data".into())
         };
         let row = |columns, line| Columns::find("speaker,label,path", &config(columns)).unwrap().row(line);
-        let expected = |[group, source]: [Option<&str>; 2]| {
-            let (path, label) = ("a.wav".to_owned(), "7".to_owned());
-            Ok(Row { path, label, group: group.map(str::to_owned), source: source.map(str::to_owned) })
+        let expected = |of: [Option<&str>; 3]| {
+            let (path, label, [group, source, together]) =
+                ("a.wav".to_owned(), "7".to_owned(), of.map(|it| it.map(str::to_owned)));
+            Ok(Row { path, label, group, source, together })
         };
-        assert_eq!(row([None; 2], "x, 7 ,a.wav"), expected([None; 2]));
-        assert_eq!(row([Some("speaker"), None], "x, 7 ,a.wav"), expected([Some("x"), None]));
-        assert_eq!(row([Some("speaker"), Some("label")], "x, 7 ,a.wav"), expected([Some("x"), Some("7")]));
-        assert_eq!(row([None; 2], ",7,a.wav"), expected([None; 2]));
-        for columns in [[Some("speaker"), None], [None, Some("speaker")]] {
+        let (x, speaker) = (Some("x"), Some("speaker"));
+        assert_eq!(row([None; 3], "x, 7 ,a.wav"), expected([None; 3]));
+        assert_eq!(row([speaker, None, None], "x, 7 ,a.wav"), expected([x, None, None]));
+        assert_eq!(row([speaker, Some("label"), speaker], "x, 7 ,a.wav"), expected([x, Some("7"), x]));
+        assert_eq!(row([None; 3], ",7,a.wav"), expected([None; 3]));
+        for columns in [[speaker, None, None], [None, speaker, None], [None, None, speaker]] {
             assert_eq!(row(columns, ",7,a.wav").unwrap_err(), "its speaker is empty");
         }
-        let columns = Columns::find("speaker,label,path", &config([None; 2])).unwrap();
+        let columns = Columns::find("speaker,label,path", &config([None; 3])).unwrap();
         assert_eq!(columns.row("x,7").unwrap_err(), "it has 2 fields, and the first line names 3 columns");
         assert_eq!(columns.row("x,,a.wav").unwrap_err(), "its label is empty");
         let missing = |header, columns, column, key| {
             assert_eq!(Columns::find(header, &config(columns)).err(), Some(Missing { column, key }));
         };
-        missing("path,text", [None; 2], "label", None);
-        missing("path,label", [Some("voice"), None], "voice", Some("data.group_column"));
-        missing("path,label", [None, Some("corpus")], "corpus", Some("data.source_column"));
+        missing("path,text", [None; 3], "label", None);
+        missing("path,label", [Some("voice"), None, None], "voice", Some("data.group_column"));
+        missing("path,label", [None, Some("corpus"), None], "corpus", Some("data.source_column"));
+        missing("path,label", [None, None, Some("pair")], "pair", Some("data.together"));
     }
 }

@@ -14,6 +14,8 @@ pub struct Recording {
     pub class: usize,
     /// Its source, as an index into the sources; 0 where there are none.
     pub source: u16,
+    /// The group that it stays together with, as an index into those of the list in alphabetical order; 0 where there are none.
+    pub together: u32,
     /// Its length when the folder was read, without what is cut off.
     pub n_frames: u32,
 }

@@ -38,6 +38,8 @@ pub struct Recordings {
     pub sources: Vec<NamedSource>,
     /// The column of the groups of which each lies in one part, where there are such.
     pub group_column: Option<String>,
+    /// The column of the groups of which each comes in one step, where there are such.
+    pub together_column: Option<String>,
     folder: PathBuf,
     form: Form,
     /// The frames that are read of a recording at most.
@@ -91,6 +93,7 @@ impl Recordings {
             skipped,
             outside,
             group_column,
+            together_column: config.together_column.clone(),
             folder,
             form,
             longest,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::SampleIndex;
+use plimsoll_sampler::{Groups, SampleIndex};
 use plimsoll_train::{Draw, Lengths, NamedSource, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
@@ -53,6 +53,10 @@ impl Source for RecordingStream {
             return streamed;
         }
         let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
+        if self.recordings.together_column.is_some() {
+            let group_of: Vec<_> = self.recordings.train.iter().map(|it| it.together).collect();
+            return Groups::try_new(&lengths, &group_of).map_or(streamed, Lengths::Grouped);
+        }
         let index = SampleIndex::try_new([lengths]);
         let index = match self.sources() {
             [] => index,

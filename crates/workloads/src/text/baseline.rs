@@ -172,7 +172,7 @@ mod tests {
     fn sections(texts: &[&str]) -> (Sections, usize) {
         let tokenizer = Tokenizer::train(std::iter::empty(), 257).unwrap();
         let mut gate = Gate::new(Admit::default(), "tokens");
-        let texts: Vec<_> = texts.iter().map(|text| Section { source: 0, text }).collect();
+        let texts: Vec<_> = texts.iter().map(|text| Section { source: 0, document: 0, text }).collect();
         let cut = Cut { longest: 64, overlap: 0 };
         (Sections::try_new(&tokenizer, &texts, cut, &mut gate, &mut unwatched).unwrap(), tokenizer.vocabulary())
     }

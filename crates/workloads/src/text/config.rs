@@ -26,6 +26,8 @@ pub struct CorpusConfig {
     pub lengths: Admit,
     /// How longer sections are cut.
     pub cut: Cut,
+    /// What of the sections to train on stays together in one optimizer step.
+    pub together: Option<Together>,
     /// What loading may use.
     pub room: Room,
 }
@@ -51,6 +53,7 @@ impl CorpusConfig {
             vocabulary: 2048,
             lengths: Admit::default(),
             cut: Cut::default(),
+            together: None,
             room,
         }
     }
@@ -59,5 +62,25 @@ impl CorpusConfig {
 impl Default for Cut {
     fn default() -> Self {
         Self { longest: 512, overlap: 0 }
+    }
+}
+
+/// What of the sections stays together in one optimizer step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// The pieces of a section that was cut.
+    Section,
+    /// All sections of a document.
+    Document,
+}
+
+impl Together {
+    /// Returns what a word means.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "section" => Some(Self::Section),
+            "document" => Some(Self::Document),
+            _ => None,
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! Documents as sections of tokens, split into training, validation and test.
 
+use std::sync::Arc;
+
 use plimsoll_sampler::AdmitCounts;
 use plimsoll_train::NamedSource;
 
 use super::baseline::Baselines;
-use super::config::{CorpusConfig, Cut};
+use super::config::{CorpusConfig, Cut, Together};
 use super::documents::{Documents, Section};
 use super::error::TextError;
 use super::held_out::HeldOut;
@@ -23,6 +25,8 @@ pub struct Corpus {
     pub train: Sections,
     /// What the sections to train on come from, in their order, where folders are sources: by name, in alphabetical order.
     pub sources: Vec<NamedSource>,
+    /// The group of each section to train on, where groups stay together in one step.
+    pub together: Option<Arc<[u32]>>,
     /// Sections of the documents that are held out to validate on.
     pub validation: HeldOut,
     /// Sections of those that are held out to test on, where there are any.
@@ -76,8 +80,9 @@ impl Corpus {
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
+        let (train, together) = trained_on(&train, &tokenizer, config, &mut gate, watch)?;
         let mut sections = |texts: &[Section<'_>]| Sections::try_new(&tokenizer, texts, config.cut, &mut gate, watch);
-        let (train, validation) = (sections(&train)?, sections(&validation)?);
+        let validation = sections(&validation)?;
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
         let names = if config.source_folders { documents.names().cloned().collect() } else { Vec::new() };
         let sources = train.counted(names);
@@ -87,8 +92,30 @@ impl Corpus {
         let byte_lengths = tokenizer.byte_lengths();
         let held_out = |sections| HeldOut::new(sections, &baselines, &byte_lengths);
         let (validation, test) = (held_out(validation), test.map(held_out));
-        Ok(Self { tokenizer, train, sources, validation, test, outside: gate.counts, skipped })
+        Ok(Self { tokenizer, train, sources, together, validation, test, outside: gate.counts, skipped })
     }
+}
+
+/// Makes tokens of what is trained on, and says what stays together.
+fn trained_on(
+    texts: &[Section<'_>],
+    tokenizer: &Tokenizer,
+    config: &CorpusConfig,
+    gate: &mut Gate,
+    watch: Watch<'_>,
+) -> Result<(Sections, Option<Arc<[u32]>>), TextError> {
+    let Some(together) = config.together else {
+        return Ok((Sections::try_new(tokenizer, texts, config.cut, gate, watch)?, None));
+    };
+    let mut groups = Vec::new();
+    let tell_piece = |at: usize| {
+        groups.push(match together {
+            Together::Section => u32::try_from(at).unwrap_or(u32::MAX),
+            Together::Document => texts[at].document,
+        });
+    };
+    let sections = Sections::told(tokenizer, (texts, config.cut), gate, watch, tell_piece)?;
+    Ok((sections, Some(groups.into())))
 }
 
 /// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.

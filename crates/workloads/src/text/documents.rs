@@ -30,6 +30,8 @@ pub(crate) struct Document {
 pub(crate) struct Section<'a> {
     /// The number of the source that its document is of.
     pub(crate) source: u16,
+    /// The number of its document among all.
+    pub(crate) document: u32,
     pub(crate) text: &'a str,
 }
 
@@ -54,8 +56,8 @@ impl Document {
         sections(&self.text, self.is_markdown)
     }
 
-    fn sections_of(&self, source: u16) -> Vec<Section<'_>> {
-        self.sections().into_iter().map(|text| Section { source, text }).collect()
+    fn sections_of(&self, source: u16, document: u32) -> Vec<Section<'_>> {
+        self.sections().into_iter().map(|text| Section { source, document, text }).collect()
     }
 }
 
@@ -133,9 +135,9 @@ impl Documents {
     /// Returns the sections to train on and those that are held out, source by source: of each by whole documents, where it has
     /// several.
     pub(crate) fn split(&self, shares: Shares) -> Divided<Section<'_>> {
-        let mut divided = Divided::default();
+        let (mut divided, mut numbers) = (Divided::default(), 0..);
         for (source, documents) in (0..).zip(self.sources.values()) {
-            let of_documents = documents.iter().map(|it| it.sections_of(source));
+            let of_documents = documents.iter().zip(&mut numbers).map(|(it, number)| it.sections_of(source, number));
             let parts: Vec<_> = match documents.len() {
                 1 => of_documents.flatten().map(|it| vec![it]).collect(),
                 _ => of_documents.collect(),

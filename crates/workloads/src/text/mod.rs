@@ -42,7 +42,7 @@ mod writer;
 
 pub use buffer::{TokenBuffer, Tokens};
 pub use cache::Cache;
-pub use config::{CorpusConfig, Cut};
+pub use config::{CorpusConfig, Cut, Together};
 pub use corpus::Corpus;
 pub use error::TextError;
 pub use generate::{GenerateError, Generation, Prompt, blank_generation, generate};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::{IndexError, SampleIndex};
+use plimsoll_sampler::{Groups, IndexError, SampleIndex};
 use plimsoll_train::{Draw, Item, Lengths, NamedSource, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
@@ -58,6 +58,12 @@ fn of_sources(index: SampleIndex<1>, sources: &[NamedSource]) -> Result<SampleIn
     index.with_tasks(counts.flat_map(|(number, n)| std::iter::repeat_n(number, n)).collect::<Vec<u16>>())
 }
 
+/// Returns the groups of sections, of which each has one.
+fn grouped(index: &SampleIndex<1>, group_of: &[u32]) -> Groups {
+    let lengths: Vec<u32> = index.iter().map(|[length]| length).collect();
+    Groups::try_new(&lengths, group_of).unwrap_or_else(|error| unreachable!("they were indexed: {error}"))
+}
+
 impl TextItem {
     fn sample(&self) -> Sample<'_> {
         Sample { tokens: &self.tokens, n_repeated: self.n_repeated }
@@ -88,9 +94,10 @@ impl Source for TextSource {
 
     fn lengths(&self) -> Lengths {
         let index = self.index.clone();
-        match self.row_len {
-            Some(row_len) => Lengths::Packed { index, row_len },
-            None => Lengths::Known(index.into()),
+        match (self.row_len, &self.corpus.together) {
+            (Some(row_len), _) => Lengths::Packed { index, row_len },
+            (None, None) => Lengths::Known(index.into()),
+            (None, Some(group_of)) => Lengths::Grouped(grouped(&index, group_of)),
         }
     }
 

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn of_much_text_a_part_from_all_over_is_told() {
         let texts: Vec<_> = (0..4000).map(|at| format!("{at} {}", "é".repeat(at))).collect();
-        let section = |text| Section { source: 0, text };
+        let section = |text| Section { source: 0, document: 0, text };
         let texts: Vec<_> = texts.iter().map(|it| section(it.as_str())).collect();
         let found = spread(&texts);
         let n_bytes: usize = found.iter().map(|it| it.text.len()).sum();

@@ -46,9 +46,20 @@ impl Sections {
         gate: &mut Gate,
         watch: Watch<'_>,
     ) -> Result<Self, TextError> {
+        Self::told(tokenizer, (texts, cut), gate, watch, |_| ())
+    }
+
+    /// The same, and says of each piece which of the texts it is of.
+    pub(crate) fn told(
+        tokenizer: &Tokenizer,
+        (texts, cut): (&[Section<'_>], Cut),
+        gate: &mut Gate,
+        watch: Watch<'_>,
+        mut tell_piece: impl FnMut(usize),
+    ) -> Result<Self, TextError> {
         let (mut tokens, mut starts, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         let mut lengths = Vec::<u32>::new();
-        for (at, Section { source, text }) in texts.iter().enumerate() {
+        for (at, Section { source, text, .. }) in texts.iter().enumerate() {
             tell(watch, at, texts.len())?;
             let (first, encoded) = (tokens.len(), tokenizer.encode(text)?);
             let n_predicted = u32::try_from(encoded.len() + 1).unwrap_or(u32::MAX);
@@ -56,6 +67,7 @@ impl Sections {
             let whole = [BOUNDARY].into_iter().chain(encoded).chain([BOUNDARY]);
             tokens.extend(whole.take(n_predicted as usize + 1));
             for piece in pieces(tokens.len() - first - 1, cut) {
+                tell_piece(at);
                 starts.push(first + piece.start);
                 sources.push(*source);
                 lengths.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
@@ -175,7 +187,7 @@ mod tests {
     use crate::watch::unwatched;
 
     fn section(text: &str) -> Section<'_> {
-        Section { source: 0, text }
+        Section { source: 0, document: 0, text }
     }
 
     proptest! {

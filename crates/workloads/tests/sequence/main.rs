@@ -193,6 +193,32 @@ fn recordings_are_in_the_order_of_their_sources_where_a_column_names_them() {
 }
 
 #[test]
+fn recordings_of_a_group_stay_together_where_a_column_names_it() {
+    let folder = plimsoll_fixtures::dir().join("sequence");
+    let of = |column: Option<&str>| {
+        let together_column = column.map(str::to_owned);
+        Recordings::read(&RecordingsConfig { together_column, ..config(&folder) }).unwrap()
+    };
+    let recordings = of(Some("speaker"));
+    let speaker = |it: &Recording| {
+        let at: u64 = it.name.trim_start_matches("wav/")[..2].parse().unwrap();
+        plimsoll_fixtures::sound_of(at).1
+    };
+    let speakers: Vec<_> = recordings.train.iter().map(speaker).collect();
+    let lengths: Vec<_> = recordings.train.iter().map(|it| it.n_frames).collect();
+    let source = job(recordings, false).source();
+    let Lengths::Grouped(groups) = source.lengths() else { panic!("they stay together") };
+    assert_eq!(groups.len(), speakers.iter().collect::<BTreeSet<_>>().len());
+    for group in (0..).take(groups.len()) {
+        let of_group: BTreeSet<_> = groups.members(group).iter().map(|id| &speakers[*id as usize]).collect();
+        assert_eq!(of_group.len(), 1, "{of_group:?}");
+    }
+    assert!(groups.index().iter().map(|[length]| length).eq(lengths));
+    assert!(matches!(job(of(None), false).source().lengths(), Lengths::Known(_)));
+    assert!(matches!(job(of(Some("speaker")), true).source().lengths(), Lengths::Streamed { .. }));
+}
+
+#[test]
 fn lengths_are_known_unless_they_are_streamed() {
     let recordings = tones();
     let lengths: Vec<_> = recordings.train.iter().map(|it| it.n_frames).collect();

@@ -1,10 +1,12 @@
 //! What users may put into a folder.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use plimsoll_train::BadSample;
-use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, TextError};
+use plimsoll_train::{BadSample, Lengths, Source as _};
+use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Cut, TextError, TextSource, Together};
 
 use crate::config;
 
@@ -123,4 +125,33 @@ fn a_folder_with_nothing_to_use_is_refused() {
     let cut = |longest, overlap| CorpusConfig { cut: Cut { longest, overlap }, ..config(folder.path()) };
     assert!(message(&cut(0, 0)).contains("`text.longest` is 0"));
     assert!(message(&cut(8, 8)).contains("`text.overlap` is 8 tokens, it must be below `text.longest` (8)"));
+}
+
+#[test]
+fn pieces_of_a_section_and_sections_of_a_document_stay_together_where_that_is_asked_for() {
+    let folder = plimsoll_fixtures::dir().join("text");
+    let read = |together| Corpus::read(&CorpusConfig { together, cut: Cut { longest: 24, overlap: 0 }, ..config(&folder) }).unwrap();
+    let (alone, of_sections, of_documents) =
+        (read(None), read(Some(Together::Section)), read(Some(Together::Document)));
+    assert!(alone.together.is_none() && alone.train == of_sections.train && alone.train == of_documents.train);
+    let groups = |corpus: &Corpus| corpus.together.as_ref().unwrap().to_vec();
+    let (sections, documents) = (groups(&of_sections), groups(&of_documents));
+    assert_eq!((sections.len(), documents.len()), (alone.train.len(), alone.train.len()));
+    // The pieces of a section follow each other; the last of one ends with a boundary, and the next begins with it.
+    let is_cut = |id: usize| {
+        let piece = alone.train.piece(u32::try_from(id).unwrap());
+        piece.last() != Some(&BOUNDARY)
+    };
+    let mut n_cut = 0;
+    for id in 0..sections.len() - 1 {
+        assert_eq!(sections[id] == sections[id + 1], is_cut(id), "{id}");
+        assert!(documents[id] == documents[id + 1] || !is_cut(id), "a document ends within a section");
+        n_cut += usize::from(is_cut(id));
+    }
+    let n = |groups: &[u32]| groups.iter().collect::<BTreeSet<_>>().len();
+    assert!(0 < n_cut && 1 < n(&documents) && n(&documents) < n(&sections), "{n_cut} cuts, {}", n(&documents));
+    let source = |corpus| TextSource::new(Arc::new(corpus), None);
+    let Lengths::Grouped(grouped) = source(of_documents).lengths() else { panic!("they stay together") };
+    assert_eq!((grouped.len(), grouped.index().n_samples()), (n(&documents), documents.len()));
+    assert!(matches!(source(alone).lengths(), Lengths::Known(_)));
 }

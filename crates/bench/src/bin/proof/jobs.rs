@@ -69,6 +69,7 @@ pub(crate) fn edges(name: &str) -> Edges {
 pub(crate) fn lengths<S: Source>(source: &S) -> Result<Vec<u32>, Failed> {
     match source.lengths() {
         Lengths::Known(index) => Ok(index.iter().map(Extent::edge).collect()),
+        Lengths::Grouped(groups) => Ok(groups.index().iter().map(|[length]| length).collect()),
         Lengths::Packed { index, .. } => Ok(index.iter().map(|[length]| length).collect()),
         Lengths::Streamed { .. } => (0..source.n_samples()).map(|id| Ok(source.read(0, id)?.extent().edge())).collect(),
         Lengths::Cut => Err("compare batches of samples that have no length".into()),
