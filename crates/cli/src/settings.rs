@@ -71,7 +71,7 @@ pub(crate) struct Batch {
     window: Bound,
     most_mates_kept: Fraction,
     objective: ObjectiveSetting,
-    batch_overhead: f64,
+    overhead: f64,
     drop_last: bool,
     pack: bool,
     row_len: RowLen,

@@ -56,7 +56,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 131] = [
+const CASES: [Case; 133] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -86,7 +86,7 @@ const CASES: [Case; 131] = [
     ("multitask", "batch.most_mates_kept", "0.5", Some("`batch.most_mates_kept`")),
     ("text", "batch.objective", "least-time", Some("`batch.objective`")),
     ("sequence", "batch.objective", "least-time", Some("`batch.objective`")),
-    ("timed", "batch.batch_overhead", "8", Some("`batch.batch_overhead`")),
+    ("timed", "batch.overhead", "8", Some("`batch.overhead`")),
     ("sr", "batch.drop_last", "true", Some("`batch.drop_last`")),
     ("text", "batch.drop_last", "true", Some("`batch.drop_last`")),
     ("text", "batch.pack", "true", Some("`batch.pack`")),

@@ -30,7 +30,7 @@ pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Resu
         validation_extents: Vec::new(),
         skips_held_out: false,
         lines: vec![format!(
-            "{} sections to train on, {held_out}, {vocabulary} tokens{}{}",
+            "{} sections to train on, {held_out}, {vocabulary} tokens{}{}{}",
             corpus.train.len(),
             together(&job),
             sources(&corpus.sources),

@@ -111,7 +111,7 @@ fn every_number_has_a_range_and_is_held_to_it() {
 }
 
 /// What each key that takes a word, a size or a list refuses, and what its message says would be right.
-const WORDS: [(&str, &[&str], &[&str]); 37] = [
+const WORDS: [(&str, &[&str], &[&str]); 39] = [
     ("job", &["", "0", "SR"], &["sr, sequence, multitask, text"]),
     ("device", &["", "metal", "cuda:x"], &["flex", "vulkan", "cuda"]),
     ("memory.capacity", &["", "plenty", "-1", "1 XB"], &["1.5 GiB", "auto", "device"]),
@@ -195,6 +195,9 @@ fn images_of_their_own_sizes_have_no_places() {
 #[test]
 fn folders_are_sources_of_documents_alone() {
     refused(&["job=sequence", "data.source_folders=true"], &[], &["allowed is false for any job but `text`"]);
+}
+
+#[test]
 fn groups_stay_together_where_lengths_are_known_and_nothing_else_says_what_comes_when() {
     let key = "data.together=speaker";
     let told = "`data.together` is \"speaker\", allowed is \"\" where ";
@@ -211,6 +214,8 @@ fn groups_stay_together_where_lengths_are_known_and_nothing_else_says_what_comes
     for set in ["tasks.shares=0.5,0.5", "tasks.temperature=2", "tasks.ends=first"] {
         refused(&["job=sequence", "data.stream=false", key, set], &[], &[told, "say how sources are mixed"]);
     }
+    let folders = ["job=text", "data.source_folders=true", "data.together=document", "tasks.temperature=2"];
+    refused(&folders, &[], &["`data.together` is \"document\", allowed is \"\" where ", "say how sources are mixed"]);
     let sets = ["job=sequence", "data.stream=false", key];
     refused(
         &[&sets[..], &["batch.multiple_of=2"]].concat(),
@@ -236,6 +241,10 @@ fn shares_of_packed_rows_are_refused_by_the_key_that_asks_for_them() {
     ] {
         let allowed = format!("{allowed} where `batch.pack` is true");
         refused(&["job=text", "data.source_folders=true", "batch.pack=true", set], &[], &[&allowed]);
+    }
+}
+
+#[test]
 fn an_arrangement_that_samples_do_not_have_is_refused_with_the_reason() {
     let not = |sets: &[&str], key: &str, allowed: &str| {
         refused(sets, &[], &[&format!("`batch.{key}` is "), &format!(", allowed is {allowed}")]);
@@ -255,9 +264,9 @@ fn an_arrangement_that_samples_do_not_have_is_refused_with_the_reason() {
     not(&["job=text", "batch.pack=true", time], "objective", "\"fewest-batches\" where `batch.pack` is true");
     not(&["job=multitask", time], "objective", "\"fewest-batches\" for `multitask`, whose samples have two");
     not(&["job=text", time, "batch.multiple_of=2"], "objective", "\"fewest-batches\" where `batch.multiple_of`");
-    not(&["job=text", "batch.batch_overhead=2"], "batch_overhead", "0 where `batch.objective` is \"fewest-batches\"");
+    not(&["job=text", "batch.overhead=2"], "overhead", "0 where `batch.objective` is \"fewest-batches\"");
     for sets in [
-        &["job=text", window, mates, time, "batch.batch_overhead=2"][..],
+        &["job=text", window, mates, time, "batch.overhead=2"][..],
         &["job=text", "batch.pack=true", window],
         &["job=sequence", time],
         &["job=sequence", "data.stream=false", window, mates, time],

@@ -18,7 +18,7 @@ impl Settings {
     pub(super) fn objective(&self) -> Objective {
         match self.batch.objective {
             ObjectiveSetting::FewestBatches => Objective::FewestBatches,
-            ObjectiveSetting::LeastTime => Objective::LeastTime { batch_overhead: self.batch.batch_overhead },
+            ObjectiveSetting::LeastTime => Objective::LeastTime { batch_overhead: self.batch.overhead },
         }
     }
 
@@ -93,10 +93,10 @@ impl Settings {
     }
 
     fn check_overhead(&self) -> Result<(), UserError> {
-        match (self.batch.objective, self.batch.batch_overhead) {
+        match (self.batch.objective, self.batch.overhead) {
             (ObjectiveSetting::FewestBatches, overhead) if 0.0 < overhead => {
                 let allowed = "0 where `batch.objective` is \"fewest-batches\", which counts no time";
-                refused("batch.batch_overhead", overhead, allowed)
+                refused("batch.overhead", overhead, allowed)
             }
             _ => Ok(()),
         }

@@ -65,7 +65,7 @@ pub(crate) const RANGES: [(&str, Range); 58] = [
     ("batch.batches_per_step", Whole(1, MOST)),
     ("batch.multiple_of", Whole(1, MOST)),
     ("batch.most_mates_kept", Closed(0.0, 1.0)),
-    ("batch.batch_overhead", Closed(0.0, MOST_OVERHEAD)),
+    ("batch.overhead", Closed(0.0, MOST_OVERHEAD)),
     ("batch.patch_multiple", Whole(1, MOST_PATCH)),
     ("policy.warm_up_steps", Whole(0, MOST_STEPS)),
     ("policy.cooldown_steps", Whole(0, MOST_STEPS)),

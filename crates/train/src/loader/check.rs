@@ -1,57 +1,47 @@
 //! Settings that samples of some kind do not have.
 
-use plimsoll_sampler::Objective;
+use plimsoll_sampler::{Objective, PlanConfig};
 
 use super::{LoaderConfig, LoaderError};
 use crate::source::Lengths;
 
-/// Of what kind samples are, in a word, and which settings they have.
-struct Kind {
-    samples: &'static str,
-    has_multiple: bool,
-    has_window: bool,
-    has_mates: bool,
-    has_objective: bool,
-}
-
-impl Kind {
-    fn of(lengths: &Lengths) -> Self {
-        let several = "padded along several axes";
-        let (samples, [has_multiple, has_window, has_mates, has_objective]) = match lengths {
-            Lengths::Cut => ("cut", [false; 4]),
-            Lengths::Packed { .. } => ("packed", [false, true, false, false]),
-            Lengths::Known(index) if 1 < index.n_axes() => (several, [true, true, true, false]),
-            Lengths::Known(_) => ("padded", [true; 4]),
-            Lengths::Grouped(_) => ("kept together", [false, true, true, false]),
-            Lengths::Streamed { longest } if 1 < longest.n_axes() => (several, [true, false, false, false]),
-            Lengths::Streamed { .. } => ("streamed", [true, false, false, true]),
-        };
-        Self { samples, has_multiple, has_window, has_mates, has_objective }
+/// Says what becomes of samples of a kind, and which of the settings they have that not all have.
+fn kind(lengths: &Lengths) -> (&'static str, &'static [&'static str]) {
+    let several = "padded along several axes";
+    match lengths {
+        Lengths::Cut => ("cut", &[]),
+        Lengths::Packed { .. } => ("packed", &["window"]),
+        Lengths::Known(index) if 1 < index.n_axes() => (several, &["multiple_of", "window", "most_mates_kept"]),
+        Lengths::Known(_) => ("padded", &["multiple_of", "window", "most_mates_kept", "objective"]),
+        Lengths::Grouped(_) => ("kept together", &["window", "most_mates_kept"]),
+        Lengths::Streamed { longest } if 1 < longest.n_axes() => (several, &["multiple_of"]),
+        Lengths::Streamed { .. } => ("streamed", &["multiple_of", "objective"]),
     }
 }
 
 impl LoaderConfig {
     /// Refuses what samples of this kind do not have, and a multiple that no step has room for.
     pub(super) fn check(&self, lengths: &Lengths) -> Result<(), LoaderError> {
-        let Kind { samples, has_multiple, has_window, has_mates, has_objective } = Kind::of(lengths);
-        let usual = Self::cut(0, 1, 1, self.buffer_limit);
-        let refused = |key, value, allowed| Err(LoaderError::NotOfSamples { key, value, samples, allowed });
-        if !has_multiple && 1 < self.multiple_of {
-            return refused("multiple_of", self.multiple_of.to_string(), "1");
-        }
-        if let Some(window) = self.window.filter(|_| !has_window) {
-            return refused("window", window.to_string(), "\"preset\"");
-        }
-        if !has_mates && self.most_mates_kept != usual.most_mates_kept {
-            return refused("most_mates_kept", self.most_mates_kept.to_string(), "0.03");
-        }
-        if !has_objective && self.objective != Objective::FewestBatches {
-            return refused("objective", "\"least-time\"".to_owned(), "\"fewest-batches\"");
+        let (samples, has) = kind(lengths);
+        if let Some((key, value, allowed)) = self.unusual().into_iter().flatten().find(|it| !has.contains(&it.0)) {
+            return Err(LoaderError::NotOfSamples { key, value, samples, allowed });
         }
         if matches!(lengths, Lengths::Grouped(_)) && self.tasks.shares.is_some() {
             return Err(LoaderError::GroupedTasks);
         }
         self.check_room_for_multiple()
+    }
+
+    /// Returns the settings that not all samples have where they say what is not usual: the key, the value, and the usual one.
+    fn unusual(&self) -> [Option<(&'static str, String, String)>; 4] {
+        let (mates, usual_mates) = (self.most_mates_kept, PlanConfig::<1>::default().most_mates_kept);
+        let has_time = self.objective != Objective::FewestBatches;
+        [
+            (1 < self.multiple_of).then(|| ("multiple_of", self.multiple_of.to_string(), "1".to_owned())),
+            self.window.map(|it| ("window", it.to_string(), "\"preset\"".to_owned())),
+            (mates != usual_mates).then(|| ("most_mates_kept", mates.to_string(), usual_mates.to_string())),
+            has_time.then(|| ("objective", "\"least-time\"".to_owned(), "\"fewest-batches\"".to_owned())),
+        ]
     }
 
     fn check_room_for_multiple(&self) -> Result<(), LoaderError> {

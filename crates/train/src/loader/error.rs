@@ -100,7 +100,7 @@ pub enum LoaderError {
         /// What becomes of the samples.
         samples: &'static str,
         /// What it may say.
-        allowed: &'static str,
+        allowed: String,
     },
     /// A multiple that no batch of a step has room for.
     #[error(

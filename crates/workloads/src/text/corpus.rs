@@ -80,7 +80,11 @@ impl Corpus {
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
-        let (train, together) = trained_on(&train, &tokenizer, config, &mut gate, watch)?;
+        let mut groups = Vec::new();
+        let train = Sections::told(&tokenizer, (&train, config.cut), &mut gate, watch, |at| {
+            groups.extend(config.together.map(|it| group(it, at, &train[at])));
+        })?;
+        let together = config.together.map(|_| groups.into());
         let mut sections = |texts: &[Section<'_>]| Sections::try_new(&tokenizer, texts, config.cut, &mut gate, watch);
         let validation = sections(&validation)?;
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
@@ -96,26 +100,12 @@ impl Corpus {
     }
 }
 
-/// Makes tokens of what is trained on, and says what stays together.
-fn trained_on(
-    texts: &[Section<'_>],
-    tokenizer: &Tokenizer,
-    config: &CorpusConfig,
-    gate: &mut Gate,
-    watch: Watch<'_>,
-) -> Result<(Sections, Option<Arc<[u32]>>), TextError> {
-    let Some(together) = config.together else {
-        return Ok((Sections::try_new(tokenizer, texts, config.cut, gate, watch)?, None));
-    };
-    let mut groups = Vec::new();
-    let tell_piece = |at: usize| {
-        groups.push(match together {
-            Together::Section => u32::try_from(at).unwrap_or(u32::MAX),
-            Together::Document => texts[at].document,
-        });
-    };
-    let sections = Sections::told(tokenizer, (texts, config.cut), gate, watch, tell_piece)?;
-    Ok((sections, Some(groups.into())))
+/// Returns the group of a section, of which this is the number.
+fn group(together: Together, number: usize, section: &Section<'_>) -> u32 {
+    match together {
+        Together::Section => u32::try_from(number).unwrap_or(u32::MAX),
+        Together::Document => section.document,
+    }
 }
 
 /// Trains a tokenizer, as long as nobody asks for the end while it reads the texts.

@@ -130,7 +130,9 @@ fn a_folder_with_nothing_to_use_is_refused() {
 #[test]
 fn pieces_of_a_section_and_sections_of_a_document_stay_together_where_that_is_asked_for() {
     let folder = plimsoll_fixtures::dir().join("text");
-    let read = |together| Corpus::read(&CorpusConfig { together, cut: Cut { longest: 24, overlap: 0 }, ..config(&folder) }).unwrap();
+    let read = |together| {
+        Corpus::read(&CorpusConfig { together, cut: Cut { longest: 24, overlap: 0 }, ..config(&folder) }).unwrap()
+    };
     let (alone, of_sections, of_documents) =
         (read(None), read(Some(Together::Section)), read(Some(Together::Document)));
     assert!(alone.together.is_none() && alone.train == of_sections.train && alone.train == of_documents.train);
