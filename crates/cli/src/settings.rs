@@ -131,6 +131,7 @@ pub(crate) struct Data {
     source_column: String,
     source_folders: bool,
     together: String,
+    weight_column: String,
     shortest: u32,
     longest: Most,
     outside: OutsideSetting,

@@ -16,7 +16,7 @@ const DEFAULTS: &str = include_str!("../src/default.toml");
 const TABLE: &str = include_str!("../../../docs/resume.md");
 
 /// What each run begins with.
-const RUNS: [(&str, &[&str]); 11] = [
+const RUNS: [(&str, &[&str]); 12] = [
     ("sr", &["job=sr", "sr.channels=2", "sr.blocks=1"]),
     ("stepwise", &["job=sr", "sr.channels=2", "sr.blocks=1", "policy.kind=stepwise"]),
     ("multitask", &["job=multitask", "multitask.channels=2", "multitask.features=8"]),
@@ -30,6 +30,17 @@ const RUNS: [(&str, &[&str]); 11] = [
             "sequence.blocks=1",
             "data.stream=false",
             "batch.effective_batch_size=32",
+        ],
+    ),
+    (
+        "weighed",
+        &[
+            "job=sequence",
+            "sequence.head_width=4",
+            "sequence.blocks=1",
+            "data.stream=false",
+            "data.weight_column=weight",
+            "data.folder=WEIGHED",
         ],
     ),
     (
@@ -56,7 +67,7 @@ type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const GOES_ON: Option<&str> = None;
 
-const CASES: [Case; 133] = [
+const CASES: [Case; 134] = [
     ("sr", "job", "sequence", Some("`job`")),
     ("sr", "device", "vulkan:99", Some("vulkan:99")),
     ("sr", "seed", "5", Some("`seed`")),
@@ -138,6 +149,7 @@ const CASES: [Case; 133] = [
     ("mixed", "data.source_column", "label", Some("`job`")),
     ("text", "data.source_folders", "true", Some("`job`")),
     ("known", "data.together", "label", Some("`data.together`")),
+    ("weighed", "data.weight_column", "", Some("`job`")),
     ("text", "data.together", "section", Some("`data.together`")),
     ("known", "data.workers", "2", GOES_ON),
     ("mixed", "data.workers", "2", GOES_ON),
@@ -243,8 +255,18 @@ fn what_may_change_goes_on_and_what_may_not_is_refused_by_name() {
     // As many images under the same names, one of which is another's.
     copy_folder(&data, &other).unwrap();
     fs::copy(data.join("01_glyphs.png"), other.join("00_leaves.png")).unwrap();
+    let weighed = folder.path().join("weighed recordings");
+    copy_folder(&plimsoll_fixtures::dir().join("sequence"), &weighed).unwrap();
+    let list = fs::read_to_string(weighed.join("labels.csv")).unwrap();
+    let lines = list.lines().enumerate().map(|(at, line)| {
+        let weight = if at == 0 { "weight".to_owned() } else { (at % 3).to_string() };
+        format!("{line},{weight}\n")
+    });
+    fs::write(weighed.join("labels.csv"), lines.collect::<String>()).unwrap();
     for_each(RUNS.iter(), |(name, sets)| {
-        let output = train(&folder.path().join(name), &["--steps", "2"], sets);
+        let sets: Vec<_> = sets.iter().map(|it| it.replace("WEIGHED", &weighed.display().to_string())).collect();
+        let sets: Vec<_> = sets.iter().map(String::as_str).collect();
+        let output = train(&folder.path().join(name), &["--steps", "2"], &sets);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     });
     for_each(CASES.into_iter().enumerate(), |(at, case)| check(folder.path(), at, case));

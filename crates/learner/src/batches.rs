@@ -22,7 +22,7 @@ pub(crate) type EpochSteps<'a, O, E> = Box<dyn Iterator<Item = Result<StepBatche
 
 impl<I: Clone + Send + 'static, O: 'static> Source<O> for Batches<I, O> {
     fn n_samples(&self) -> usize {
-        Self::n_samples(self)
+        self.n_items()
     }
 
     fn epoch(&self, epoch: usize) -> EpochSteps<'_, O, BatchesError> {

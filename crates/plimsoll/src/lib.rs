@@ -82,10 +82,13 @@ pub use plimsoll_learner as learner;
 pub use plimsoll_plan::{FindError, FoundBatch, PlanError, Timed, TrialError};
 pub use plimsoll_predict::PredictError;
 pub use plimsoll_probe::{ProbeError, TrackingAllocator, count_beside};
-pub use plimsoll_sampler::{Admit, AdmitCounts, EpochEnd, Objective, Oversize, SamplerError, TaskMix};
+pub use plimsoll_sampler::{
+    Admit, AdmitCounts, EpochEnd, Objective, Oversize, PackedRows, Piece, SamplerError, TaskMix,
+};
 pub use plimsoll_step::{SettingError, StepError, StepPart};
 pub use plimsoll_train::{
-    BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches,
+    BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, PackedBuilder, Position, Row, RowPart,
+    StepItems, batches, packed_batches,
 };
 pub use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Prediction, StepShape};
 pub use scale::LossScale;

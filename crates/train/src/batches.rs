@@ -10,9 +10,12 @@ mod group;
 mod limits;
 mod loader;
 mod order;
+mod packed;
 mod part;
 mod place;
 mod position;
+mod row;
+mod supply;
 mod table;
 
 use std::ops::Range;
@@ -29,7 +32,9 @@ pub use self::epoch::{Epoch, StepItems};
 pub use self::error::BatchesError;
 pub use self::limits::Limits;
 pub use self::loader::BatchLoader;
+pub use self::packed::{PackedBuilder, packed_batches};
 pub use self::position::Position;
+pub use self::row::{Row, RowPart};
 use crate::workers::message;
 
 /// Counts the samples of a batch.
@@ -60,9 +65,14 @@ impl<I: Send + 'static, O: 'static> Batches<I, O> {
         self.data.n_samples()
     }
 
+    /// How many items an epoch has: its samples, or about so many rows of them.
+    pub fn n_items(&self) -> usize {
+        self.data.n_items()
+    }
+
     /// How many samples of the dataset do not take part, or not as they are, for what they cost.
     pub fn left_out(&self) -> AdmitCounts {
-        self.data.samples.table.left_out
+        self.data.items.table.left_out
     }
 
     /// The optimizer steps of an epoch, from 0.

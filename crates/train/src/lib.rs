@@ -107,7 +107,10 @@ pub use plimsoll_fleet::{Alone, Fleet, FleetError, InProcess};
 pub use plimsoll_step::{ForwardPasses, Loss, OptimizerRecovery, StepError, StepPart};
 
 pub use balance::{BalanceConfig, BalanceError, GradNorm, TaskBalance};
-pub use batches::{BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, Position, StepItems, batches};
+pub use batches::{
+    BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, PackedBuilder, Position, Row, RowPart,
+    StepItems, batches, packed_batches,
+};
 pub use checkpoint::{Best, Checkpoint, CheckpointError, RunState};
 pub use config::{FitConfig, KnownTooLarge};
 pub use controller::{Controller, ControllerConfig, ControllerError, MAX_INFERENCE_BATCH};

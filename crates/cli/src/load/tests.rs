@@ -167,7 +167,8 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
         }
     }
     let is_free = |key: &str| {
-        ["data.folder", "data.group_column", "data.source_column", "data.together", "memory.plan"].contains(&key)
+        ["data.folder", "data.group_column", "data.source_column", "data.together", "data.weight_column", "memory.plan"]
+            .contains(&key)
     };
     let is_listed = |key: &str| is_free(key) || WORDS.iter().any(|(it, ..)| *it == key);
     let defaults = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml)).build().unwrap();
@@ -178,7 +179,7 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
 
 #[test]
 fn a_column_is_refused_where_no_list_has_columns() {
-    for key in ["data.group_column", "data.source_column"] {
+    for key in ["data.group_column", "data.source_column", "data.weight_column"] {
         let allowed = format!("`{key}` is \"speaker\", allowed is \"\" but for `sequence`");
         refused(&[&format!("{key}=speaker")], &[], &[&allowed]);
         let sets = vec!["job=sequence".to_owned(), format!("{key}=7")];

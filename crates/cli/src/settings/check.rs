@@ -142,8 +142,11 @@ impl Settings {
                 format!("below 1 − `data.validation_share` ({validation}), so that something is left to train on");
             return refused("data.test_share", test, &allowed);
         }
-        let columns =
-            [("data.group_column", &self.data.group_column), ("data.source_column", &self.data.source_column)];
+        let columns = [
+            ("data.group_column", &self.data.group_column),
+            ("data.source_column", &self.data.source_column),
+            ("data.weight_column", &self.data.weight_column),
+        ];
         if let Some((key, column)) = columns.into_iter().find(|it| !it.1.is_empty() && self.job != JobName::Sequence) {
             let allowed = "\"\" but for `sequence`, whose `labels.csv` has columns";
             return refused(key, format!("\"{column}\""), allowed);
@@ -168,7 +171,23 @@ impl Settings {
             }
         }
         self.check_together()?;
+        self.check_weight_column()?;
         self.check_lengths()
+    }
+
+    /// Samples are drawn by their weights where all are known, one by one, and nothing else says how often.
+    fn check_weight_column(&self) -> Result<(), UserError> {
+        let column = &self.data.weight_column;
+        let refused = |allowed: &str| refused("data.weight_column", format!("\"{column}\""), allowed);
+        match self.asked_shares() {
+            _ if column.is_empty() => Ok(()),
+            _ if self.data.stream => refused("\"\" where `data.stream` is true: each sample of a stream comes once"),
+            _ if self.keeps_together() => {
+                refused("\"\" where `data.together` keeps groups whole, each of which comes once")
+            }
+            Some((key, ..)) => refused(&format!("\"\" where `tasks.{key}` says how often samples of a source come")),
+            None => Ok(()),
+        }
     }
 
     /// Some length is wanted, of samples that have one.

@@ -56,6 +56,7 @@ impl Settings {
             group_column: Some(self.data.group_column.clone()).filter(|it| !it.is_empty()),
             source_column: Some(self.data.source_column.clone()).filter(|it| !it.is_empty()),
             together_column: Some(self.data.together.clone()).filter(|it| !it.is_empty()),
+            weight_column: Some(self.data.weight_column.clone()).filter(|it| !it.is_empty()),
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             lengths: self.lengths(),

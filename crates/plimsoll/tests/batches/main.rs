@@ -5,6 +5,7 @@
 mod axes;
 mod epochs;
 mod loader;
+mod packed;
 mod planned;
 mod refused;
 mod step;

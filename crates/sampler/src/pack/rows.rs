@@ -18,6 +18,24 @@ impl<I: Copy> PackedRows<I> {
         Self { row_len, pieces: Vec::new(), spans: Vec::new() }
     }
 
+    /// Rows of these pieces, of a plan of one's own.
+    ///
+    /// # Panics
+    ///
+    /// When the pieces of one have more positions than a row.
+    pub fn of<'a>(row_len: u32, rows: impl IntoIterator<Item = &'a [Piece<I>]>) -> Self
+    where
+        I: 'a,
+    {
+        let mut of = Self::new(row_len);
+        for row in rows {
+            let n_positions = load(row_len, row).positions;
+            assert!(n_positions <= row_len.into(), "{n_positions} positions in a row of {row_len}");
+            of.push(row);
+        }
+        of
+    }
+
     /// Positions of a row.
     pub const fn row_len(&self) -> u32 {
         self.row_len
@@ -35,12 +53,12 @@ impl<I: Copy> PackedRows<I> {
 
     /// The pieces of a row in order, if there are so many rows.
     pub fn get(&self, row: usize) -> Option<&[Piece<I>]> {
-        self.spans.get(row).map(|span| self.of(*span))
+        self.spans.get(row).map(|span| self.pieces(*span))
     }
 
     /// The pieces of every row.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Piece<I>]> + Clone {
-        self.spans.iter().map(|span| self.of(*span))
+        self.spans.iter().map(|span| self.pieces(*span))
     }
 
     /// What all rows cost.
@@ -87,7 +105,7 @@ impl<I: Copy> PackedRows<I> {
     }
 
     /// The pieces of a span.
-    fn of(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
+    fn pieces(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
         &self.pieces[start as usize..end as usize]
     }
 

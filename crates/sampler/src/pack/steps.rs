@@ -48,6 +48,13 @@ pub struct PackStepPosition {
     taken: u64,
 }
 
+impl PackStepPosition {
+    /// The epoch of the next step.
+    pub const fn epoch(&self) -> u64 {
+        self.rows.epoch
+    }
+}
+
 impl PackSteps {
     /// Stands before the first step of epoch 0.
     ///
@@ -73,6 +80,11 @@ impl PackSteps {
     pub fn resume(planner: &PackPlanner, size: StepSize, position: &PackStepPosition) -> Result<Self, PositionError> {
         let steps = Self::try_new(planner, size)?;
         Ok(Self { epoch: planner.resume(&position.rows)?, taken: position.taken, ..steps })
+    }
+
+    /// Goes to the first step of an epoch.
+    pub fn start(&mut self, epoch: u64) {
+        (self.epoch, self.taken) = (self.planner.epoch(epoch), 0);
     }
 
     /// Takes the next step, in micro-batches that fit.

@@ -103,7 +103,7 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
     fn batch(&mut self) -> Result<Option<O>, BatchesError> {
         let (limits, batches, device) = (self.limits, self.batches, self.device);
         let Some(rest) = self.rest()? else { return Ok(None) };
-        let n = most(rest, limits, batches.data.samples.plan.multiple_of as usize)?;
+        let n = most(rest, limits, batches.data.multiple_of())?;
         let taken = rest.items.by_ref().take(n);
         let (items, indices): (Vec<_>, Vec<_>) = taken.map(|it| (it.item, it.index)).unzip();
         let made = batches.batch(items, device);
@@ -174,7 +174,7 @@ impl<I: Send + 'static, O: 'static> DataLoaderIterator<O> for Batched<'_, I, O> 
     /// Counts the samples that are handed out.
     fn progress(&self) -> Progress {
         let (done, all) = match self {
-            Self::Running(it) => (it.n_handed_out, it.batches.n_samples()),
+            Self::Running(it) => (it.n_handed_out, it.batches.n_items()),
             Self::Refused(_, n_samples) | Self::Over { n_samples } => (0, *n_samples),
         };
         Progress::new(done, all, Some("items".to_owned()))

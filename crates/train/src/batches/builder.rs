@@ -8,14 +8,15 @@ use plimsoll_sampler::{Admit, Objective, PlanConfig, TaskMix};
 use plimsoll_types::{Bytes, Fraction};
 
 use super::costs::{Columns, Costs, TaskOf};
-use super::data::{Data, OfItem, Samples};
+use super::data::{Data, Items, Layout};
 use super::error::BatchesError;
 use super::group::StepOf;
+use super::supply::{OfItem, Samples, Whole};
 use super::table::Table;
 use super::{Batches, Rows};
 
 /// Host memory for what is read ahead: little beside a model, and a second of decoded pictures.
-const READ_AHEAD: Bytes = Bytes::mib(64);
+pub(super) const READ_AHEAD: Bytes = Bytes::mib(64);
 
 /// Makes batches of a program's own dataset with its own batcher.
 ///
@@ -347,18 +348,17 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
             self.costs.columns(&*self.dataset, self.tasks.as_ref(), may_be_nothing, self.workers)?;
         let table = Table::try_new(lengths, tasks, self.weights, self.admit)?;
         let range = 0..table.n_samples();
-        let samples = Samples {
-            dataset: self.dataset,
-            size: self.size,
+        let most = self.most.map(|most| most.into_iter().map(|it| it as u64).collect());
+        let items = Items {
+            supply: Box::new(Whole(Samples { dataset: self.dataset, size: self.size })),
             units: self.units,
             workers: self.workers,
             read_ahead: self.read_ahead,
             step: self.step,
-            most: self.most.map(|most| most.into_iter().map(|it| it as u64).collect()),
+            layout: Layout::Padded { most, plan: self.plan },
             table,
-            plan: self.plan,
         };
-        let data = Data::try_new(Arc::new(samples), range)?;
+        let data = Data::try_new(Arc::new(items), range)?;
         Ok(Batches { data: Arc::new(data), batcher: self.batcher, rows: self.rows })
     }
 

@@ -1,51 +1,39 @@
-//! The samples of a dataset, or of a range of it, and their order.
+//! The items of a dataset, or of a range of it, and their order.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::data::dataset::Dataset;
-use plimsoll_sampler::{PlanConfig, PlanError, SamplerError};
+use plimsoll_sampler::{PackConfig, PackError, Piece, PlanConfig, PlanError, SamplerError};
 use plimsoll_types::{Bytes, Extent};
 
-use super::costs::{guarded, read};
 use super::error::BatchesError;
 use super::group::StepOf;
-use super::order::{Next, Order, Planning};
+use super::order::{Next, Order, Planning, packed};
 use super::position::Position;
+use super::supply::{Held, OfItem, Supply};
 use super::table::Table;
 
-/// A length or a size of an item.
-pub(super) type OfItem<I> = Arc<dyn Fn(&I) -> usize + Send + Sync>;
-
-/// How samples are read.
-pub(super) struct Samples<I> {
-    pub(super) dataset: Arc<dyn Dataset<I>>,
-    pub(super) size: Option<OfItem<I>>,
+/// How items are planned and read.
+pub(super) struct Items<I> {
+    pub(super) supply: Box<dyn Supply<I>>,
     pub(super) units: Option<OfItem<I>>,
     pub(super) workers: usize,
     pub(super) read_ahead: Bytes,
     pub(super) step: StepOf,
-    /// The most that a group may be padded to on each axis.
-    pub(super) most: Option<Vec<u64>>,
+    pub(super) layout: Layout,
     pub(super) table: Table,
-    pub(super) plan: PlanConfig<1>,
 }
 
-/// An item on the host, and how much it holds.
-pub(super) struct Held<I> {
-    pub(super) item: I,
-    pub(super) bytes: Bytes,
-}
-
-impl<I> Samples<I> {
-    pub(super) fn read(&self, sample: usize, cost: u32) -> Result<Held<I>, BatchesError> {
-        let item = read(&*self.dataset, sample)?;
-        let bytes = match &self.size {
-            Some(size) => guarded(sample, || size(&item))?,
-            None => size_of::<I>() + size_of::<f32>() * cost as usize,
-        };
-        Ok(Held { item, bytes: Bytes(bytes as u64) })
-    }
+/// How samples make items.
+pub(super) enum Layout {
+    /// Each is one.
+    Padded {
+        /// The most that a group may be padded to on each axis.
+        most: Option<Vec<u64>>,
+        plan: PlanConfig<1>,
+    },
+    /// Those of a row are one.
+    Packed(PackConfig),
 }
 
 /// Where an epoch begins.
@@ -57,7 +45,7 @@ pub(super) struct Start {
 
 /// Samples that lie side by side among those that take part.
 pub(super) struct Data<I> {
-    pub(super) samples: Arc<Samples<I>>,
+    pub(super) items: Arc<Items<I>>,
     /// The first of them.
     pub(super) first: usize,
     n_samples: usize,
@@ -65,44 +53,56 @@ pub(super) struct Data<I> {
     steps: Box<dyn Order>,
     /// Before the first batch of a loader, of as many samples as a step.
     batches: Box<dyn Order>,
-    /// Samples of an epoch, in which those of small tasks may come again.
-    n_planned: usize,
+    /// Items of an epoch: samples, in which those of small tasks may come again, or about so many rows.
+    n_items: usize,
 }
 
-impl<I> Samples<I> {
+impl<I> Items<I> {
     /// Plans the samples from one place of the table to another, in steps of so much.
     fn planned(&self, range: &Range<usize>, step: StepOf) -> Result<(Box<dyn Order>, usize), BatchesError> {
-        let (table, planning) = (&self.table, Planning { step, most: self.most.as_deref(), plan: &self.plan });
-        let planned = match table.n_axes() {
-            1 => planning.order(table.samples::<1>(range)?),
-            2 => planning.order(table.samples::<2>(range)?),
-            _ => planning.order(table.samples::<3>(range)?),
+        let table = &self.table;
+        let planned = match &self.layout {
+            Layout::Padded { most, plan } => {
+                let planning = Planning { step, most: most.as_deref(), plan };
+                match table.n_axes() {
+                    1 => planning.order(table.samples::<1>(range)?),
+                    2 => planning.order(table.samples::<2>(range)?),
+                    _ => planning.order(table.samples::<3>(range)?),
+                }
+            }
+            Layout::Packed(config) => packed(table.samples::<1>(range)?, step.size_of_rows(), *config),
         };
         planned.map_err(|error| self.by_index(error, range.start))
     }
 
     /// Names a sample by its index in the dataset, where an error names it by its place from `first` on.
     fn by_index(&self, error: BatchesError, first: usize) -> BatchesError {
+        let index = |id: u64| self.table.index_of(first + usize::try_from(id).unwrap_or(usize::MAX)) as u64;
         match error {
             BatchesError::Sampler(SamplerError::Plan(PlanError::Oversize { id, axis, length, limit })) => {
-                let at = first + usize::try_from(id).unwrap_or(usize::MAX);
-                let id = self.table.index_of(at) as u64;
-                PlanError::Oversize { id, axis, length, limit }.into()
+                PlanError::Oversize { id: index(id), axis, length, limit }.into()
+            }
+            BatchesError::Sampler(SamplerError::Pack(PackError::BeyondRow { id, length, row_len, limit })) => {
+                PackError::BeyondRow { id: index(id), length, row_len, limit }.into()
             }
             error => error,
         }
+    }
+
+    const fn drops_last(&self) -> bool {
+        matches!(&self.layout, Layout::Padded { plan: PlanConfig { drop_last: true, .. }, .. })
     }
 }
 
 impl<I> Data<I> {
     /// Takes the samples from one place of the table to another.
-    pub(super) fn try_new(samples: Arc<Samples<I>>, range: Range<usize>) -> Result<Self, BatchesError> {
-        let (steps, n_planned) = samples.planned(&range, samples.step)?;
-        let (batches, _) = samples.planned(&range, samples.step.in_one_group())?;
+    pub(super) fn try_new(items: Arc<Items<I>>, range: Range<usize>) -> Result<Self, BatchesError> {
+        let (steps, n_items) = items.planned(&range, items.step)?;
+        let (batches, _) = items.planned(&range, items.step.in_one_group())?;
         let (first, n_samples) = (range.start, range.len());
-        let data = Self { samples, first, n_samples, steps, batches, n_planned };
+        let data = Self { items, first, n_samples, steps, batches, n_items };
         let has_none = |of: &dyn Order, is_of_loader| data.is_left_out(&of.copied().next_step(), is_of_loader);
-        if data.samples.plan.drop_last && (has_none(&*data.steps, false) || has_none(&*data.batches, true)) {
+        if data.items.drops_last() && (has_none(&*data.steps, false) || has_none(&*data.batches, true)) {
             return Err(BatchesError::DropsAll { n_samples: data.n_samples() });
         }
         Ok(data)
@@ -110,39 +110,63 @@ impl<I> Data<I> {
 
     /// Whether a step, or a batch of a loader, is what is left of an epoch, where that is left out.
     pub(super) fn is_left_out(&self, step: &Next, is_of_loader: bool) -> bool {
-        let Next { span, ids, ends_epoch, .. } = step;
-        let StepOf { size, groups, .. } = self.samples.step;
+        let Next { span, units, ends_epoch, .. } = step;
+        let StepOf { size, groups, .. } = self.items.step;
         let is_less = if is_of_loader || groups == 1 {
-            ids.is_empty()
+            units.is_empty()
         } else {
             // It ends where the sum of the epoch reaches the next multiple.
             span.start / size as u64 == span.end / size as u64
         };
-        self.samples.plan.drop_last && *ends_epoch && is_less
+        self.items.drops_last() && *ends_epoch && is_less
     }
 
     /// The samples from one index of these to another.
     pub(super) fn slice(&self, range: Range<usize>) -> Result<Self, BatchesError> {
-        Self::try_new(Arc::clone(&self.samples), self.first + range.start..self.first + range.end)
+        Self::try_new(Arc::clone(&self.items), self.first + range.start..self.first + range.end)
     }
 
-    /// The index in the dataset of a sample, counted from the first.
-    pub(super) fn index_of(&self, id: usize) -> usize {
-        self.samples.table.index_of(self.first + id)
+    /// Reads what one item is made of.
+    pub(super) fn item(&self, unit: &[Piece]) -> Result<Held<I>, BatchesError> {
+        self.items.supply.item(unit, &self.items.table, self.first)
     }
 
-    /// What a sample costs, counted from the first.
-    pub(super) fn cost(&self, id: usize) -> u32 {
-        self.samples.table.cost(self.first + id)
+    /// The index in the dataset of an item, or of the first sample of a row.
+    pub(super) fn index_of(&self, unit: &[Piece]) -> usize {
+        self.items.table.index_of(self.first + unit[0].id as usize)
     }
 
-    /// What a sample extends to along each axis, counted from the first.
-    pub(super) fn extent(&self, id: usize) -> Extent {
-        self.samples.table.extent(self.first + id)
+    /// What an item extends to along each axis.
+    pub(super) fn extent(&self, unit: &[Piece]) -> Extent {
+        match &self.items.layout {
+            Layout::Padded { .. } => self.items.table.extent(self.first + unit[0].id as usize),
+            Layout::Packed(config) => Extent::new(config.row_len),
+        }
+    }
+
+    /// What the batches of a loader have a multiple of.
+    pub(super) fn multiple_of(&self) -> usize {
+        match &self.items.layout {
+            Layout::Padded { plan, .. } => plan.multiple_of as usize,
+            Layout::Packed(_) => 1,
+        }
+    }
+
+    /// Items of an epoch.
+    pub(super) const fn n_items(&self) -> usize {
+        self.n_items
     }
 
     pub(super) const fn n_samples(&self) -> usize {
         self.n_samples
+    }
+
+    /// The most items that a position may have behind it; rows of another epoch may be more, and are counted by their own position.
+    fn most_taken(&self) -> usize {
+        match &self.items.layout {
+            Layout::Padded { .. } => self.n_items - 1,
+            Layout::Packed(_) => usize::MAX,
+        }
     }
 
     /// The steps of an epoch, or the batches of a loader.
@@ -155,7 +179,7 @@ impl<I> Data<I> {
 
     /// The same from a position on.
     pub(super) fn resume(&self, position: &Position, is_of_loader: bool) -> Result<Start, BatchesError> {
-        position.check(self.first, self.n_planned, is_of_loader)?;
+        position.check(self.first, self.most_taken(), is_of_loader)?;
         let mut steps = self.start(0, is_of_loader).steps;
         steps.go_back(&position.step)?;
         Ok(Start { steps, position: position.clone() })

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use plimsoll_types::{Bytes, Extent};
 
-use super::data::{Data, Held, Start};
+use super::data::{Data, Start};
 use super::error::BatchesError;
-use super::order::{Next, Order};
+use super::order::{Next, Order, Unit};
 use super::position::Position;
+use super::supply::Held;
 use crate::ahead::{Ahead, Room};
 use crate::loader::LoaderError;
 
@@ -19,15 +20,15 @@ const STEPS_AHEAD: usize = 2;
 /// The samples of one optimizer step, or of one batch of a loader, on the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepItems<I> {
-    /// What the dataset gave; groups of much the same cost, the group that costs most first.
+    /// What the dataset gave, in groups of much the same cost, the group that costs most first; or [rows](super::Row) of that.
     pub items: Vec<I>,
-    /// What each costs; the product of its lengths where it has several axes.
+    /// What each costs; the product of its lengths where it has several axes, and of a row its length.
     pub costs: Vec<u32>,
     /// What each extends to along each axis.
     pub extents: Vec<Extent>,
     /// How much each counts in the mean that a loss is, where that is said.
     pub units: Option<Vec<u64>>,
-    /// Their indices in the dataset.
+    /// Their indices in the dataset; of a row, that of its first sample.
     pub indices: Vec<usize>,
     /// The epoch, from 0.
     pub epoch: usize,
@@ -63,9 +64,9 @@ pub struct Epoch<I> {
     steps: Box<dyn Order>,
     position: Position,
     planned: VecDeque<Planned>,
-    /// Samples of planned steps that are not asked for.
-    unasked: VecDeque<usize>,
-    ahead: Ahead<usize, Result<Held<I>, BatchesError>>,
+    /// Items of planned steps that are not asked for.
+    unasked: VecDeque<Unit>,
+    ahead: Ahead<Unit, Result<Held<I>, BatchesError>>,
     /// Whether all steps of the epoch are planned.
     is_planned: bool,
 }
@@ -73,7 +74,7 @@ pub struct Epoch<I> {
 struct Planned {
     epoch: u64,
     /// From the first sample of the data.
-    ids: Vec<usize>,
+    units: Vec<Unit>,
     after: Position,
 }
 
@@ -84,10 +85,9 @@ impl<I: Send + 'static> Epoch<I> {
         let n_taken = position.n_taken.saturating_sub(position.of_batch);
         let position = Position { n_taken, of_batch: 0, ..position };
         let own = Arc::clone(data);
-        let read = move |id| own.samples.read(own.index_of(id), own.cost(id));
-        let samples = &data.samples;
-        let room = Room { bytes: samples.read_ahead, values: u64::MAX };
-        let ahead = Ahead::start(samples.workers, room, bytes, read);
+        let read = move |unit: Unit| own.item(&unit);
+        let room = Room { bytes: data.items.read_ahead, values: u64::MAX };
+        let ahead = Ahead::start(data.items.workers, room, bytes, read);
         let (planned, unasked) = (VecDeque::new(), VecDeque::new());
         let mut epoch = Self { data: Arc::clone(data), steps, position, planned, unasked, ahead, is_planned: false };
         epoch.plan_ahead();
@@ -110,21 +110,21 @@ impl<I: Send + 'static> Epoch<I> {
                 *last = Position { step: self.steps.position(), n_taken: 0, ..last.clone() };
                 return;
             }
-            let Next { epoch, ids, ends_epoch, .. } = step;
+            let Next { epoch, units, ends_epoch, .. } = step;
             self.is_planned = ends_epoch;
             let before = self.planned.back().map_or(&self.position, |it| &it.after);
-            let n_taken = if ends_epoch { 0 } else { before.n_taken + ids.len() };
+            let n_taken = if ends_epoch { 0 } else { before.n_taken + units.len() };
             let after = Position { step: self.steps.position(), n_taken, ..before.clone() };
-            self.unasked.extend(&ids);
-            self.planned.push_back(Planned { epoch, ids, after });
+            self.unasked.extend(units.iter().cloned());
+            self.planned.push_back(Planned { epoch, units, after });
         }
     }
 
     fn ask_ahead(&mut self) {
         while self.ahead.wants_more()
-            && let Some(id) = self.unasked.pop_front()
+            && let Some(unit) = self.unasked.pop_front()
         {
-            self.ahead.ask(id);
+            self.ahead.ask(unit);
         }
     }
 
@@ -137,14 +137,14 @@ impl<I: Send + 'static> Epoch<I> {
         Ok(held?.item)
     }
 
-    fn collect(&mut self, Planned { epoch, ids, after }: Planned) -> Result<StepItems<I>, BatchesError> {
-        let items = ids.iter().map(|_| self.take()).collect::<Result<Vec<I>, _>>()?;
+    fn collect(&mut self, Planned { epoch, units: of, after }: Planned) -> Result<StepItems<I>, BatchesError> {
+        let items = of.iter().map(|_| self.take()).collect::<Result<Vec<I>, _>>()?;
         self.ask_ahead();
         self.position = after.clone();
-        let costs = ids.iter().map(|id| self.data.cost(*id)).collect();
-        let extents = ids.iter().map(|id| self.data.extent(*id)).collect();
-        let indices = ids.iter().map(|id| self.data.index_of(*id)).collect();
-        let units = self.data.samples.units.as_deref();
+        let extents: Vec<_> = of.iter().map(|unit| self.data.extent(unit)).collect();
+        let costs = extents.iter().map(|it| u32::try_from(it.positions()).unwrap_or(u32::MAX)).collect();
+        let indices = of.iter().map(|unit| self.data.index_of(unit)).collect();
+        let units = self.data.items.units.as_deref();
         let units = units.map(|units| items.iter().map(|it| units(it) as u64).collect());
         let epoch = usize::try_from(epoch).unwrap_or(usize::MAX);
         Ok(StepItems { items, costs, extents, units, indices, epoch, position: after })

@@ -134,16 +134,26 @@ pub enum BatchesError {
         /// Whether it is that of a loader.
         is_of_loader: bool,
     },
+    /// A position of packed rows for padded samples, or the other way round.
+    #[error("go on with the samples: the position was taken of {}", layouts(*.is_packed))]
+    OtherLayout {
+        /// Whether it is that of packed rows.
+        is_packed: bool,
+    },
     /// The threads that read ahead are gone.
     #[error("read ahead: {0}")]
     Workers(String),
 }
 
-from_sampler!(BatchesError: IndexError, PlanError, PositionError);
+from_sampler!(BatchesError: IndexError, PlanError, PackError, PositionError);
 
 /// Says what a position is of, and what it is not of.
 fn kinds(is_of_loader: bool) -> &'static str {
     if is_of_loader { "a loader, not of an epoch of steps" } else { "an epoch of steps, not of a loader" }
+}
+
+fn layouts(is_packed: bool) -> &'static str {
+    if is_packed { "packed rows, not of padded samples" } else { "padded samples, not of packed rows" }
 }
 
 /// How many indices are listed.

@@ -27,9 +27,11 @@ impl StepOf {
 
     /// A group that makes a whole step stays whole: cut at another place, a step would have samples of two groups.
     pub(super) fn size(self) -> StepSize {
-        if self.groups == 1 {
-            return StepSize::Batch;
-        }
+        if self.groups == 1 { StepSize::Batch } else { self.size_of_rows() }
+    }
+
+    /// A step of rows ends with a row.
+    pub(super) fn size_of_rows(self) -> StepSize {
         if self.is_cost {
             return StepSize::Positions(self.size as u64);
         }

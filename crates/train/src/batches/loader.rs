@@ -77,7 +77,7 @@ impl<I: Send + 'static, O: 'static> DataLoader<O> for BatchLoader<I, O> {
 
     fn num_items(&self) -> usize {
         match &self.part {
-            Part::All(placed) => placed.batches.n_samples(),
+            Part::All(placed) => placed.batches.n_items(),
             Part::Nothing => 0,
             Part::Refused(refusal) => refusal.n_samples(),
         }

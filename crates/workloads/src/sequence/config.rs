@@ -22,6 +22,9 @@ pub struct RecordingsConfig {
     /// The column of `labels.csv` whose values name groups, such as pairs: the recordings of each that are trained on come in
     /// one step.
     pub together_column: Option<String>,
+    /// The column of `labels.csv` that says how often each recording is drawn beside the others; without one an epoch has each
+    /// once.
+    pub weight_column: Option<String>,
     /// What becomes of a line of `labels.csv` or a file that cannot be used.
     pub bad_sample: BadSample,
     /// The labels that there may be, in the order of the model's outputs; empty for those that there are, sorted.
@@ -39,6 +42,7 @@ impl RecordingsConfig {
             group_column: None,
             source_column: None,
             together_column: None,
+            weight_column: None,
             bad_sample: BadSample::Fail,
             classes: Vec::new(),
             lengths: Admit::default(),

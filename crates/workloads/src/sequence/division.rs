@@ -30,7 +30,7 @@ pub(super) fn divided(
         let source = u16::try_from(source).unwrap_or(u16::MAX);
         let together = row.together.as_ref().and_then(|it| groups.binary_search(it).ok()).unwrap_or(0);
         let together = u32::try_from(together).unwrap_or(u32::MAX);
-        Recording { name: row.path, class, source, together, n_frames }
+        Recording { name: row.path, class, source, together, weight: row.weight, n_frames }
     };
     let mut divided = divided.map(|part| part.into_iter().map(recording).collect());
     divided.train.sort_by_key(|it| (it.source, it.class));

@@ -92,7 +92,7 @@ pub enum Fault {
 
 impl AboutFolder for DataError {
     fn is_about_folder(&self) -> bool {
-        use DataError::{Column, Groups, Header, Labels, ManySources, OneGroup, TooFew};
+        use DataError::{Column, Groups, Header, Labels, ManySources, OneGroup, TooFew, Weights};
         matches!(
             self,
             Labels { .. }
@@ -102,6 +102,7 @@ impl AboutFolder for DataError {
                 | TooFew { .. }
                 | Groups { .. }
                 | OneGroup { .. }
+                | Weights { .. }
         )
     }
 }
@@ -241,6 +242,22 @@ pub enum DataError {
         found: usize,
         /// The most that there may be.
         most: usize,
+    },
+    /// None of what is trained on is ever drawn.
+    #[error(
+        "draw recordings of {} by `{column}`: the weights of the {recordings} to train on sum to {sum}, the sum must be a \
+         number above 0; set `data.weight_column = \"\"` to have each once an epoch",
+        folder.display()
+    )]
+    Weights {
+        /// The folder.
+        folder: PathBuf,
+        /// The column of the weights.
+        column: String,
+        /// Recordings to train on.
+        recordings: usize,
+        /// The sum of their weights.
+        sum: f64,
     },
     /// A recording has a length that is not wanted.
     #[error(transparent)]

@@ -13,7 +13,7 @@ use crate::listed::{Lines, Listed};
 pub(crate) const LABELS: &str = "labels.csv";
 
 /// One sample of the list.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     /// Path below the folder.
     pub(crate) path: String,
@@ -24,6 +24,8 @@ pub(crate) struct Row {
     pub(crate) source: Option<String>,
     /// What it stays together with, where the list says so.
     pub(crate) together: Option<String>,
+    /// How often it is drawn beside the others, where the list says so.
+    pub(crate) weight: Option<f64>,
 }
 
 /// The list, read.
@@ -94,6 +96,7 @@ struct Columns {
     group: Option<(String, usize)>,
     source: Option<(String, usize)>,
     together: Option<(String, usize)>,
+    weight: Option<(String, usize)>,
     n: usize,
 }
 
@@ -120,6 +123,7 @@ impl Columns {
             group: find_given(&config.group_column, "data.group_column")?,
             source: find_given(&config.source_column, "data.source_column")?,
             together: find_given(&config.together_column, "data.together")?,
+            weight: find_given(&config.weight_column, "data.weight_column")?,
             n: names.len(),
         })
     }
@@ -136,8 +140,14 @@ impl Columns {
         let (path, label) = (field("path", self.path)?, field("label", self.label)?);
         let named = |it: &Option<(String, usize)>| it.as_ref().map(|(name, at)| field(name, *at)).transpose();
         let (group, source, together) = (named(&self.group)?, named(&self.source)?, named(&self.together)?);
-        Ok(Row { path, label, group, source, together })
+        let weight = self.weight.as_ref().map(|(name, at)| weight(name, &field(name, *at)?)).transpose()?;
+        Ok(Row { path, label, group, source, together, weight })
     }
+}
+
+fn weight(name: &str, field: &str) -> Result<f64, String> {
+    let weight = field.parse::<f64>().ok().filter(|it| 0.0 <= *it && it.is_finite());
+    weight.ok_or_else(|| format!("its {name} is {field:?}, a number from 0 is expected"))
 }
 
 /// Divides a line at its commas; a field in quotes may have commas, and doubled quotes for quotes.
@@ -193,7 +203,7 @@ mod tests {
         let expected = |of: [Option<&str>; 3]| {
             let (path, label, [group, source, together]) =
                 ("a.wav".to_owned(), "7".to_owned(), of.map(|it| it.map(str::to_owned)));
-            Ok(Row { path, label, group, source, together })
+            Ok(Row { path, label, group, source, together, weight: None })
         };
         let (x, speaker) = (Some("x"), Some("speaker"));
         assert_eq!(row([None; 3], "x, 7 ,a.wav"), expected([None; 3]));
@@ -213,5 +223,22 @@ mod tests {
         missing("path,label", [Some("voice"), None, None], "voice", Some("data.group_column"));
         missing("path,label", [None, Some("corpus"), None], "corpus", Some("data.source_column"));
         missing("path,label", [None, None, Some("pair")], "pair", Some("data.together"));
+    }
+
+    #[test]
+    fn a_weight_is_a_number_from_0() {
+        let config =
+            RecordingsConfig { weight_column: Some("weight".to_owned()), ..RecordingsConfig::new("data".into()) };
+        let columns = Columns::find("path,label,weight", &config).unwrap();
+        for (field, weight) in [("0", 0.0), (" 2.5", 2.5), ("1e3", 1000.0)] {
+            assert_eq!(columns.row(&format!("a.wav,7,{field}")).unwrap().weight, Some(weight));
+        }
+        for field in ["-1", "much", "NaN", "inf"] {
+            let reason = columns.row(&format!("a.wav,7,{field}")).unwrap_err();
+            assert_eq!(reason, format!("its weight is {field:?}, a number from 0 is expected"));
+        }
+        assert_eq!(columns.row("a.wav,7,").unwrap_err(), "its weight is empty");
+        let missing = Missing { column: "weight", key: Some("data.weight_column") };
+        assert_eq!(Columns::find("path,label", &config).err(), Some(missing));
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 const VALIDATION_EDGES: usize = 4;
 
 /// One file with its label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     /// Its path below the folder.
     pub name: String,
@@ -16,6 +16,8 @@ pub struct Recording {
     pub source: u16,
     /// The group that it stays together with, as an index into those of the list in alphabetical order; 0 where there are none.
     pub together: u32,
+    /// How often it is drawn beside the others, where there are weights.
+    pub weight: Option<f64>,
     /// Its length when the folder was read, without what is cut off.
     pub n_frames: u32,
 }

@@ -82,6 +82,7 @@ impl Recordings {
         if labels < 2 || validation.is_empty() {
             return Err(DataError::TooFew { folder, usable, lines, labels, outside: also_told(&gate.counts) });
         }
+        check_weights(&train, config)?;
         let (skipped, bad_sample, group_column) = (scan.skipped, config.bad_sample, config.group_column.clone());
         let (outside, longest) = (gate.counts, cut_at(config.lengths));
         Ok(Self {
@@ -191,7 +192,10 @@ impl Recordings {
             checksum.text(name);
             checksum.number(*n_samples);
         }
-        for Recording { name, class, n_frames, .. } in &self.train {
+        for Recording { name, class, n_frames, weight, .. } in &self.train {
+            if let Some(weight) = weight {
+                checksum.number(weight.to_bits());
+            }
             checksum.text(name);
             checksum.number(*class as u64);
             checksum.number(u64::from(*n_frames));
@@ -213,6 +217,17 @@ fn sources(rows: &[Row], config: &RecordingsConfig) -> Result<Vec<String>, DataE
         }
         _ => Ok(names.into_iter().cloned().collect()),
     }
+}
+
+/// Refuses weights that draw nothing.
+fn check_weights(train: &[Recording], config: &RecordingsConfig) -> Result<(), DataError> {
+    let Some(column) = &config.weight_column else { return Ok(()) };
+    let sum: f64 = train.iter().filter_map(|it| it.weight).sum();
+    if 0.0 < sum && sum.is_finite() {
+        return Ok(());
+    }
+    let (folder, column, recordings) = (config.folder.clone(), column.clone(), train.len());
+    Err(DataError::Weights { folder, column, recordings, sum })
 }
 
 /// Counts the recordings of each source.

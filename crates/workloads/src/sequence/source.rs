@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::{Groups, SampleIndex};
+use plimsoll_sampler::{Groups, IndexError, SampleIndex};
 use plimsoll_train::{Draw, Lengths, NamedSource, Source, SourceError};
 use plimsoll_types::{Bytes, Extent, StepShape};
 
@@ -24,6 +24,20 @@ impl RecordingStream {
     pub fn new(recordings: Arc<Recordings>, is_streamed: bool) -> Self {
         let longest = recordings.train.iter().map(|it| it.n_frames).max().unwrap_or(0);
         Self { recordings, is_streamed, longest }
+    }
+
+    fn n_frames(&self) -> Vec<u32> {
+        self.recordings.train.iter().map(|it| it.n_frames).collect()
+    }
+
+    /// Returns the lengths, with sources as tasks and weights where there are such.
+    fn index(&self) -> Result<SampleIndex<1>, IndexError> {
+        let (train, mut index) = (&self.recordings.train, SampleIndex::try_new([self.n_frames()])?);
+        if !self.recordings.sources.is_empty() {
+            index = index.with_tasks(train.iter().map(|it| it.source).collect::<Vec<_>>())?;
+        }
+        let weights: Vec<_> = train.iter().filter_map(|it| it.weight).collect();
+        if weights.is_empty() { Ok(index) } else { index.with_weights(&weights) }
     }
 
     fn recording(&self, id: u64) -> &Recording {
@@ -52,19 +66,11 @@ impl Source for RecordingStream {
         if self.is_streamed {
             return streamed;
         }
-        let lengths: Vec<_> = self.recordings.train.iter().map(|it| it.n_frames).collect();
         if self.recordings.together_column.is_some() {
             let group_of: Vec<_> = self.recordings.train.iter().map(|it| it.together).collect();
-            return Groups::try_new(&lengths, &group_of).map_or(streamed, Lengths::Grouped);
+            return Groups::try_new(&self.n_frames(), &group_of).map_or(streamed, Lengths::Grouped);
         }
-        let index = SampleIndex::try_new([lengths]);
-        let index = match self.sources() {
-            [] => index,
-            _ => {
-                index.and_then(|it| it.with_tasks(self.recordings.train.iter().map(|it| it.source).collect::<Vec<_>>()))
-            }
-        };
-        index.map_or(streamed, |it| Lengths::Known(it.into()))
+        self.index().map_or(streamed, |it| Lengths::Known(it.into()))
     }
 
     fn sources(&self) -> &[NamedSource] {

@@ -19,9 +19,9 @@ use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
-use plimsoll_sampler::EpochCursor;
+use plimsoll_sampler::{BatchPlanner, EpochCursor, PaddedBudget, PlanConfig};
 use plimsoll_step::WeightedAccumulator;
-use plimsoll_train::{Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
+use plimsoll_train::{Index, Item, Job, Lengths, Loader, LoaderConfig, Metric, Part, Source, StepError, Wanted};
 use plimsoll_types::{Bytes, Extent, StepShape};
 use plimsoll_workloads::Shares;
 use plimsoll_workloads::sequence::{
@@ -216,6 +216,48 @@ fn recordings_of_a_group_stay_together_where_a_column_names_it() {
     assert!(groups.index().iter().map(|[length]| length).eq(lengths));
     assert!(matches!(job(of(None), false).source().lengths(), Lengths::Known(_)));
     assert!(matches!(job(of(Some("speaker")), true).source().lengths(), Lengths::Streamed { .. }));
+}
+
+#[test]
+fn recordings_are_drawn_by_their_weights_where_a_column_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    plimsoll_fixtures::copy_folder(&plimsoll_fixtures::dir().join("sequence"), folder.path()).unwrap();
+    let list = fs::read_to_string(folder.path().join("labels.csv")).unwrap();
+    let weighed = |weight: fn(usize) -> u32| {
+        let field = |at: usize| if at == 0 { "often".to_owned() } else { weight(at).to_string() };
+        let lines = list.lines().enumerate().map(|(at, line)| format!("{line},{}\n", field(at)));
+        fs::write(folder.path().join("labels.csv"), lines.collect::<String>()).unwrap();
+        let weight_column = Some("often".to_owned());
+        Recordings::read(&RecordingsConfig { weight_column, ..config(folder.path()) })
+    };
+    // Of every five two are never drawn, and one twice as often as the other two.
+    let recordings = weighed(|at| [0, 1, 2, 0, 1][at % 5]).unwrap();
+    let weights: Vec<_> = recordings.train.iter().map(|it| it.weight.unwrap()).collect();
+    let fingerprint = job(weighed(|at| [0, 1, 2, 0, 1][at % 5]).unwrap(), false).fingerprint();
+    assert_eq!(job(recordings, false).fingerprint(), fingerprint);
+    let other = weighed(|at| [0, 2, 1, 0, 1][at % 5]).unwrap();
+    assert_ne!(job(other, false).fingerprint(), fingerprint);
+    let source = job(weighed(|at| [0, 1, 2, 0, 1][at % 5]).unwrap(), false).source();
+    let Lengths::Known(Index::One(index)) = source.lengths() else { panic!("they are known") };
+    let planner = BatchPlanner::try_new(index, PaddedBudget([1 << 20]), PlanConfig::default());
+    let (planner, mut drawn) = (planner.unwrap(), vec![0.0; weights.len()]);
+    let n_epochs = 500;
+    for epoch in 0..n_epochs {
+        for id in planner.batches(epoch).flat_map(|batch| batch.ids) {
+            drawn[usize::try_from(id).unwrap()] += 1.0;
+        }
+    }
+    let sum: f64 = weights.iter().sum();
+    for (drawn, weight) in drawn.into_iter().zip(weights) {
+        let expected = weight / sum * (n_epochs as f64) * 40.0;
+        // Five standard deviations.
+        assert!(
+            (drawn - expected).abs() <= 5.0 * expected.sqrt(),
+            "{drawn} draws of weight {weight}, {expected} expected"
+        );
+    }
+    let error = weighed(|_| 0).err().unwrap().to_string();
+    assert!(error.contains("by `often`: the weights of the 40 to train on sum to 0"), "{error}");
 }
 
 #[test]
