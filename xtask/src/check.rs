@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::process::{Stop, cargo, run as run_command};
-use crate::{chaos, circles, docs, fuzz, layers, networks, readmes, tidy, vulkan};
+use crate::{chaos, circles, docs, fuzz, layers, networks, readmes, side_by_side, tidy, vulkan};
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
@@ -76,13 +76,12 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
         run_command(command)
     })?;
     step("job tests", || {
+        let (mut tests, mut examples_of_docs) = (job_tests(), job_tests());
         // Examples are linted, and those that a test runs are modules of it: to link each of them anew takes minutes.
-        for flags in [&["--lib", "--bins", "--tests"][..], &["--doc"]] {
-            let mut tests = job_tests();
-            tests.args(flags);
-            run_command(tests)?;
-        }
-        Ok(())
+        tests.args(["--lib", "--bins", "--tests"]);
+        side_by_side::run(tests)?;
+        examples_of_docs.arg("--doc");
+        run_command(examples_of_docs)
     })?;
     step("chaos", chaos::short)?;
     step("fuzz", fuzz::corpus)?;

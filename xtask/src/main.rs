@@ -25,6 +25,7 @@ mod fuzz;
 mod gpu_check;
 mod logs;
 mod replay;
+mod side_by_side;
 mod train;
 
 mod circles;

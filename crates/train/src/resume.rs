@@ -127,7 +127,7 @@ impl Kept {
             Value::Null if path == "batch.window" => "preset".to_owned(),
             Value::Null if path == "batch.most_mates_kept" => usual_mates().to_string(),
             Value::Null if path == "batch.objective" => "fewest-batches".to_owned(),
-            Value::Null if path == "batch.batch_overhead" => 0.to_string(),
+            Value::Null if path == "batch.overhead" => 0.to_string(),
             Value::Null if path == "tasks.ends" => "all-once".to_owned(),
             value if path == "samples" => (value == "streamed").to_string(),
             value => shown(value),

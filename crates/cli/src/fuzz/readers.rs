@@ -1,7 +1,9 @@
 //! The readers, each with inputs that it accepts.
 
 mod checkpoint;
+mod lists;
 mod media;
+mod text;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use plimsoll_fixtures::dir;
 use plimsoll_plan::{Fingerprint, Fit, MemoryPlan, PlannedCell, Schedule};
 use plimsoll_predict::{Phase, Source as KnownBy};
-use plimsoll_train::{BadSample, EVENTS_FILE, Existing, RunDir, Source, replay};
+use plimsoll_train::{BadSample, EVENTS_FILE, Existing, Incident, RunDir, Source, replay, replay_incident};
 use plimsoll_types::{Bytes, Fraction, Recompute, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
@@ -147,6 +149,17 @@ fn memory_plan() -> MemoryPlan {
     plan
 }
 
+/// An incident, read and replayed.
+#[test]
+fn incidents() {
+    let mut read = |input: &[u8]| {
+        let incident = str::from_utf8(input).ok().and_then(|text| Incident::parse(text).ok());
+        incident.is_some_and(|incident| replay_incident(&incident).is_ok())
+    };
+    let corpus = logs().iter().map(|log| checkpoint::incident(log)).collect();
+    Reader { name: "incidents", corpus, words: JSON, read: &mut read }.fuzz();
+}
+
 /// A plan, read and held against another capacity, as a run does.
 #[test]
 fn plan() {
@@ -228,6 +241,25 @@ fn labels() {
     };
     let corpus = vec![short.join("\n").into_bytes(), format!("speaker,{}", short.join("\n\"a, b\",")).into_bytes()];
     Reader { name: "labels", corpus, words: WORDS, read: &mut read }.fuzz();
+}
+
+/// A trace of a pen, among others that are in order.
+#[test]
+fn traces() {
+    const WORDS: &[&str] = &["START", "BREAK", "\n", ",", "1e308", "-0", "nan", "0.5,0.5,10\n", "\r\n", "99999999999"];
+    let folder = tempdir().unwrap();
+    let trace =
+        |turn: &str| format!("START\n0,0,0\n20,0,200\n{turn}\nBREAK\nSTART\n5,5,700\n6,8,720\nBREAK\n").into_bytes();
+    let traces = ["20,20,400", "-20,3.5,410", "0,0,650"].map(trace);
+    for (name, trace) in ["a", "b", "c"].iter().zip(&traces) {
+        put(&folder, &format!("{name}.txt"), trace);
+    }
+    put(&folder, "labels.csv", b"path,label\na.txt,x\nb.txt,x\nc.txt,x\nd.txt,y\n");
+    let mut read = |input: &[u8]| {
+        put(&folder, "d.txt", input);
+        read_recordings(folder.path())
+    };
+    Reader { name: "traces", corpus: traces.to_vec(), words: WORDS, read: &mut read }.fuzz();
 }
 
 /// A sound, among others that are in order.

@@ -1,0 +1,129 @@
+//! The programs of tests, several at a time.
+//!
+//! Cargo runs one after the other, and many hold tests that run alone: most of the time one core of two would have nothing to do.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::process::Stop;
+
+/// Programs at a time: each runs its tests on all cores, where it can.
+const AT_ONCE: usize = 2;
+
+/// A program of tests.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    name: String,
+    path: PathBuf,
+    /// The package's folder, in which Cargo would run it.
+    folder: PathBuf,
+}
+
+/// Builds what `cargo test` would, and runs all of it, documentation aside; each program says at its end what its tests said.
+pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
+    command.args(["--no-run", "--message-format=json-render-diagnostics"]).stderr(Stdio::inherit());
+    let output = command.output().context("failed to start cargo")?;
+    if !output.status.success() {
+        return Err(Stop::Child { code: 101 }.into());
+    }
+    let programs = Mutex::new(programs(&String::from_utf8_lossy(&output.stdout)));
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(program) = lock(&programs).pop_front() {
+            if !is_passed(&program, &command) {
+                lock(&failed).push(program.name);
+            }
+        }
+    };
+    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failed.is_empty() {
+        return Ok(());
+    }
+    println!("failed: {}", failed.join(", "));
+    Err(Stop::Child { code: 101 }.into())
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the programs that cargo's messages name.
+fn programs(messages: &str) -> VecDeque<Program> {
+    let program = |message: Value| {
+        let manifest = Path::new(message.get("manifest_path")?.as_str()?);
+        let is_test = message.get("profile")?.get("test")?.as_bool()?;
+        let path = message.get("executable")?.as_str().filter(|_| is_test)?;
+        let (folder, target) = (manifest.parent()?, message.get("target")?.get("name")?.as_str()?);
+        let package = folder.file_name()?.to_string_lossy();
+        Some(Program { name: format!("{package}: {target}"), path: path.into(), folder: folder.to_owned() })
+    };
+    messages.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(program).collect()
+}
+
+/// Runs a program with the variables of a command, prints what it says, and tells whether all its tests have passed.
+fn is_passed(Program { name, path, folder }: &Program, like: &Command) -> bool {
+    let start = Instant::now();
+    let mut command = Command::new(path);
+    command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ended = command.output();
+    let seconds = start.elapsed().as_secs_f64();
+    match ended {
+        Ok(output) => {
+            let is_passed = output.status.success();
+            let outcome = if is_passed { "passed" } else { "FAILED" };
+            // In one piece, since another program may end meanwhile.
+            print!(
+                "   {name} {outcome} after {seconds:.1} s\n{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                if is_passed { "".into() } else { String::from_utf8_lossy(&output.stderr) }
+            );
+            is_passed
+        }
+        Err(error) => {
+            println!("   {name} FAILED: it could not be started: {error}");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_tests_are_found_among_the_messages_of_cargo() {
+        let message = |is_test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/a/crates/step/Cargo.toml","target":{{"name":"steps"}},
+                    "profile":{{"test":{is_test}}},"executable":{executable}}}"#
+            )
+            .replace('\n', "")
+        };
+        let messages = [
+            message(true, r#""/a/target/steps-1""#),
+            message(false, r#""/a/target/plimsoll""#),
+            message(true, "null"),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let (path, folder) = ("/a/target/steps-1".into(), "/a/crates/step".into());
+        assert_eq!(programs(&messages.join("\n")), [Program { name: "step: steps".to_owned(), path, folder }]);
+    }
+
+    #[test]
+    fn a_program_that_fails_or_is_not_there_has_not_passed() {
+        let program = |path: &str| Program { name: "one".to_owned(), path: path.into(), folder: "/".into() };
+        let like = Command::new("cargo");
+        assert!(!is_passed(&program("/nowhere/at/all"), &like));
+        #[cfg(unix)]
+        assert!(is_passed(&program("/bin/true"), &like) && !is_passed(&program("/bin/false"), &like));
+    }
+}
