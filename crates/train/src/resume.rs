@@ -181,7 +181,7 @@ fn batch(loader: &LoaderConfig, lengths: &Lengths) -> Value {
     }
     if let Objective::LeastTime { batch_overhead } = loader.objective {
         kept["objective"] = "least-time".into();
-        kept["batch_overhead"] = batch_overhead.into();
+        kept["overhead"] = batch_overhead.into();
     }
     kept
 }
