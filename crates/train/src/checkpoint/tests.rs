@@ -145,6 +145,34 @@ fn damages(whole: &[u8]) -> Vec<Option<Vec<u8>>> {
     flips.chain(cuts).chain([None, grown]).collect()
 }
 
+/// A checksum says whether a file is what was written, not that its writer meant well.
+#[test]
+fn tensors_of_a_stranger_are_read_or_refused_whatever_their_checksums_say() {
+    let run = run(&[4]);
+    let found = Checkpoint::last(run.path(), &of_job("a net")).unwrap();
+    for name in [MODEL, OPTIMIZER] {
+        let path = run.path().join(FOLDER_NAME).join("step-00000004").join(name);
+        let whole = fs::read(&path).unwrap();
+        let changed = |at: usize, to: u8| {
+            let mut changed = whole.clone();
+            changed[at] = to;
+            changed
+        };
+        let bytes =
+            (0..whole.len()).flat_map(|at| [0, 0xff, whole[at] ^ 1, whole[at] ^ 0x80].map(|to| changed(at, to)));
+        let cuts = (0..whole.len()).map(|n| whole[..n].to_vec());
+        for file in bytes.chain(cuts) {
+            fs::write(&path, file).unwrap();
+            match found.load(net(), AdamConfig::new().init()) {
+                Ok(_) => {}
+                Err(error) => assert!(error.to_string().contains(name), "{error}"),
+            }
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    found.load(net(), AdamConfig::new().init()).unwrap();
+}
+
 #[test]
 fn a_damaged_checkpoint_is_passed_over_with_its_reason() {
     let run = run(&[4, 8]);

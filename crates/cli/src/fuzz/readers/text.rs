@@ -1,7 +1,5 @@
 //! What `text` reads: documents, and the tokenizer of a checkpoint.
 
-use std::fs;
-
 use plimsoll_fixtures::dir;
 use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, Tokenizer};
 use plimsoll_workloads::{Room, Shares};
@@ -14,10 +12,11 @@ use crate::fuzz::Reader;
 const NOTES: &str =
     "# Tides\n\nThe tide comes in, and it goes out again.\n\n## At night\n\nIt does so then too: é, 潮, 🌊.\n";
 
+/// That of the texts that come with Plimsoll.
 fn tokenizer() -> Tokenizer {
-    let texts = fs::read_dir(dir().join("text")).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
-    let texts: Vec<_> = texts.collect();
-    Tokenizer::train(texts.iter().map(String::as_str), 300).unwrap()
+    let folder = dir().join("text");
+    let room = Room::boundless(&folder);
+    Corpus::read(&CorpusConfig { vocabulary: 300, ..CorpusConfig::new(folder, room) }).unwrap().tokenizer
 }
 
 /// A document beside another, cut into sections and these into pieces.
