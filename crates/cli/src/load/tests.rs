@@ -182,7 +182,7 @@ fn a_column_is_refused_where_no_list_has_columns() {
     for key in ["data.group_column", "data.source_column", "data.weight_column"] {
         let allowed = format!("`{key}` is \"speaker\", allowed is \"\" but for `sequence`");
         refused(&[&format!("{key}=speaker")], &[], &[&allowed]);
-        let sets = vec!["job=sequence".to_owned(), format!("{key}=7")];
+        let sets = ["job=sequence", "data.stream=false", &format!("{key}=7")].map(str::to_owned).into();
         assert!(Layers { sets, ..Layers::default() }.load().is_ok(), "a column may be called anything");
     }
 }

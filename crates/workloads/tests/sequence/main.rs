@@ -247,9 +247,10 @@ fn recordings_are_drawn_by_their_weights_where_a_column_has_them() {
             drawn[usize::try_from(id).unwrap()] += 1.0;
         }
     }
-    let sum: f64 = weights.iter().sum();
+    let (sum, n_draws) = (weights.iter().sum::<f64>(), drawn.iter().sum::<f64>());
+    assert_eq!(n_draws, n_epochs as f64 * weights.len() as f64);
     for (drawn, weight) in drawn.into_iter().zip(weights) {
-        let expected = weight / sum * (n_epochs as f64) * 40.0;
+        let expected = weight / sum * n_draws;
         // Five standard deviations.
         assert!(
             (drawn - expected).abs() <= 5.0 * expected.sqrt(),
@@ -257,7 +258,7 @@ fn recordings_are_drawn_by_their_weights_where_a_column_has_them() {
         );
     }
     let error = weighed(|_| 0).err().unwrap().to_string();
-    assert!(error.contains("by `often`: the weights of the 40 to train on sum to 0"), "{error}");
+    assert!(error.contains("by `often`: the weights of the 50 to train on sum to 0"), "{error}");
 }
 
 #[test]
