@@ -15,7 +15,7 @@ check [--quick | --cuda]
     is found, what runs in several processes is tested too.
     --quick  leaves out all that takes Burn to build, what probes NVIDIA devices and what draws PNG files, and tries a
              quarter of the random cases
-    --cuda   has Clippy and docs with what needs a GPU to run too, and MPI where `mpicc` is found; takes minutes the first time
+    --cuda   has Clippy and docs with what needs a GPU to run too; takes minutes the first time
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
@@ -86,39 +86,38 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 /// The features that all crates are type-checked with, and what else that takes.
 struct Checked {
     features: String,
-    /// Words of Cargo's command line, and variables.
-    apart: (&'static str, &'static [(&'static str, &'static str)]),
+    /// More of Cargo's command line.
+    flags: &'static str,
+    variables: &'static [(&'static str, &'static str)],
 }
 
-/// What every check has.
-const CHECKED: &str = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner";
-
 impl Checked {
-    /// What is built for a CPU.
+    /// What is built for a CPU, and sums by NCCL and MPI, the latter where its compiler is there.
     fn here() -> Self {
-        Self { features: CHECKED.to_owned(), apart: ("", &[]) }
+        let mut features = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner,plimsoll-fleet/nccl".to_owned();
+        if networks::has_mpi() {
+            features.push_str(",plimsoll-cli/mpi,plimsoll-bench/mpi,plimsoll-fleet/mpi");
+        }
+        Self { features, flags: "", variables: &[] }
     }
 
-    /// With all that needs a GPU to run, and MPI where its compiler is there.
+    /// With all that needs a GPU to run.
     ///
     /// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links nothing.
     /// The target folder is its own, because each change of that variable builds most of the GPU crates again.
     /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
     fn everywhere() -> Self {
-        let mut features = format!(
-            "{CHECKED},plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,plimsoll-cli/nccl,\
-             plimsoll/cuda,plimsoll/vulkan,plimsoll-bench/vulkan,plimsoll-fleet/nccl"
-        );
-        if networks::has_mpi() {
-            features.push_str(",plimsoll-cli/mpi,plimsoll-bench/mpi,plimsoll-fleet/mpi");
-        }
+        let Self { features, .. } = Self::here();
+        let features = features
+            + ",plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll/cuda,plimsoll/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,\
+               plimsoll-cli/nccl,plimsoll-bench/vulkan";
         let variables = &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")];
-        Self { features, apart: ("--target-dir target/cuda-check", variables) }
+        Self { features, flags: "--target-dir target/cuda-check", variables }
     }
 
     fn cargo(&self, before: &str, after: &str) -> Command {
-        let Self { features, apart: (apart, variables) } = self;
-        let mut command = cargo(&format!("{before} {apart} --features {features} {after}"));
+        let Self { features, flags, variables } = self;
+        let mut command = cargo(&format!("{before} {flags} --features {features} {after}"));
         command.envs(variables.iter().copied());
         command
     }

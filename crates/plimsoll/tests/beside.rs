@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
+use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
+use alone::alone;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
 use burn::module::Module;
@@ -19,15 +22,6 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const WIDTH: usize = 128;
 const N_SAMPLES: u16 = 960;
-
-/// Tests share the heap that is measured, and the generator that weights are drawn from.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Runs a test beside no other, on a thread that is gone before the next begins, with all that Burn keeps for it.
-fn alone(test: impl FnOnce() + Send) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    thread::scope(|scope| scope.spawn(test).join()).unwrap_or_else(|panic| resume_unwind(panic));
-}
 
 #[derive(Module, Debug)]
 struct Net {
@@ -91,54 +85,51 @@ fn weights(step: &Step<Net>) -> Vec<f32> {
 
 #[test]
 fn a_step_is_divided_between_replicas_below_the_budget_and_every_sample_counts_once() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let build = |n| step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(n);
-        let mut step = build(3).build().unwrap();
-        let (done, n_threads) = train(&mut step, 4);
-        assert_eq!(n_threads, 3);
-        for Done { parts, peak, budget, failures, .. } in &done {
-            assert!(peak <= budget && failures.is_empty());
-            assert_eq!(parts.iter().map(|it| it.samples.len()).sum::<usize>(), usize::from(N_SAMPLES));
-        }
-        assert_eq!(done[3].parts.iter().map(|it| it.samples.len()).collect::<Vec<_>>(), [320; 3]);
-        // The same parts, one after the other, come to the same bits.
-        let mut same = build(1).micro_batch(320).build().unwrap();
-        let mut beside = build(3).micro_batch(320).build().unwrap();
-        let losses = |done: &[Done]| done.iter().map(|it| it.loss.to_bits()).collect::<Vec<_>>();
-        assert_eq!(losses(&train(&mut same, 4).0), losses(&train(&mut beside, 4).0));
-        assert!(weights(&same) == weights(&beside), "the weights are others");
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let build = |n| step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(n);
+    let mut step = build(3).build().unwrap();
+    let (done, n_threads) = train(&mut step, 4);
+    assert_eq!(n_threads, 3);
+    for Done { parts, peak, budget, failures, .. } in &done {
+        assert!(peak <= budget && failures.is_empty());
+        assert_eq!(parts.iter().map(|it| it.samples.len()).sum::<usize>(), usize::from(N_SAMPLES));
+    }
+    assert_eq!(done[3].parts.iter().map(|it| it.samples.len()).collect::<Vec<_>>(), [320; 3]);
+    // The same parts, one after the other, come to the same bits.
+    let mut same = build(1).micro_batch(320).build().unwrap();
+    let mut beside = build(3).micro_batch(320).build().unwrap();
+    let losses = |done: &[Done]| done.iter().map(|it| it.loss.to_bits()).collect::<Vec<_>>();
+    assert_eq!(losses(&train(&mut same, 4).0), losses(&train(&mut beside, 4).0));
+    assert!(weights(&same) == weights(&beside), "the weights are others");
 }
 
 #[test]
 fn a_small_budget_is_never_passed_by_parts_together() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let build = || step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(2).budget(1.0);
-        // What the threads keep is there from now on.
-        let mut whole = build().build().unwrap();
-        let in_use = plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
-        let needed = train(&mut whole, 3).0.iter().map(|it| it.peak).max().unwrap();
-        drop(whole);
-        let capacity = in_use.saturating_add(Bytes(needed.saturating_sub(in_use).0 * 3 / 4));
-        let mut small = build().capacity(capacity).build().unwrap();
-        for done in train(&mut small, 6).0 {
-            assert!(done.peak <= capacity, "{} of {capacity}", done.peak);
-            assert_eq!(done.parts.iter().map(|it| it.samples.len()).sum::<usize>(), usize::from(N_SAMPLES));
-        }
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let build = || step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(2).budget(1.0);
+    // What the threads keep is there from now on.
+    let mut whole = build().build().unwrap();
+    let in_use = plimsoll_probe::open(plimsoll_probe::DeviceKind::Flex, None).unwrap().read().unwrap().in_use;
+    let needed = train(&mut whole, 3).0.iter().map(|it| it.peak).max().unwrap();
+    drop(whole);
+    let capacity = in_use.saturating_add(Bytes(needed.saturating_sub(in_use).0 * 3 / 4));
+    let mut small = build().capacity(capacity).build().unwrap();
+    for done in train(&mut small, 6).0 {
+        assert!(done.peak <= capacity, "{} of {capacity}", done.peak);
+        assert_eq!(done.parts.iter().map(|it| it.samples.len()).sum::<usize>(), usize::from(N_SAMPLES));
+    }
 }
 
 #[test]
 fn a_batch_normalisation_sees_the_whole_step() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let net = Net::init(true, &device);
-        let mut step = step(&device, net, AdamConfig::new().init()).replicas(2).build().unwrap();
-        let (done, n_threads) = train(&mut step, 3);
-        assert_eq!((done[2].parts.len(), n_threads), (1, 1));
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let net = Net::init(true, &device);
+    let mut step = step(&device, net, AdamConfig::new().init()).replicas(2).build().unwrap();
+    let (done, n_threads) = train(&mut step, 3);
+    assert_eq!((done[2].parts.len(), n_threads), (1, 1));
 }
 
 /// Fails on a sample that is not a number.
@@ -154,25 +145,24 @@ impl Batcher<f32, Tensor<2>> for Rows {
 
 #[test]
 fn a_batcher_that_fails_on_one_of_the_threads_is_named_and_nothing_has_happened() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let mut step = step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(2).build().unwrap();
-        let batches = |rows| plimsoll::batches(InMemDataset::new(rows), Rows).effective_batch(64).build().unwrap();
-        let (good, mut bad) = (batches(rows(64)), rows(64));
-        bad[40] = f32::NAN;
-        let bad = batches(bad);
-        let mut run = |batches: &plimsoll::Batches<f32, Tensor<2>>| {
-            let samples = batches.epoch(0).next().unwrap().unwrap();
-            step.run_batches_beside(batches, &samples, 1e-3, Net::loss_of)
-        };
-        for _ in 0..3 {
-            assert!(run(&good).is_ok());
-        }
-        let error = run(&bad).unwrap_err();
-        assert!(matches!(error, Error::Batches(_)) && error.to_string().contains("a row is no number"), "{error}");
-        assert_eq!(run(&good).unwrap().parts.len(), 2);
-        assert_eq!(step.n_steps(), 4);
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let mut step = step(&device, Net::init(false, &device), AdamConfig::new().init()).replicas(2).build().unwrap();
+    let batches = |rows| plimsoll::batches(InMemDataset::new(rows), Rows).effective_batch(64).build().unwrap();
+    let (good, mut bad) = (batches(rows(64)), rows(64));
+    bad[40] = f32::NAN;
+    let bad = batches(bad);
+    let mut run = |batches: &plimsoll::Batches<f32, Tensor<2>>| {
+        let samples = batches.epoch(0).next().unwrap().unwrap();
+        step.run_batches_beside(batches, &samples, 1e-3, Net::loss_of)
+    };
+    for _ in 0..3 {
+        assert!(run(&good).is_ok());
+    }
+    let error = run(&bad).unwrap_err();
+    assert!(matches!(error, Error::Batches(_)) && error.to_string().contains("a row is no number"), "{error}");
+    assert_eq!(run(&good).unwrap().parts.len(), 2);
+    assert_eq!(step.n_steps(), 4);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::cell::RefCell;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -20,19 +20,12 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 const WIDTH: usize = 128;
 
-/// Tests share the heap that is measured, and the generator that weights are drawn from.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Runs a test beside no other, on a thread that is gone before the next begins: what it keeps for its kernels goes with it.
-///
-/// What the threads that compute keep for good is there from then on, as it is before a program is planned.
-fn alone(test: impl FnOnce() + Send) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let test = || {
-        warm_up(DeviceKind::Flex, &Device::flex());
-        test();
-    };
-    thread::scope(|scope| scope.spawn(test).join()).unwrap_or_else(|panic| resume_unwind(panic));
+/// Lets no other test run beside this one. What the threads that compute keep for good is there from then on, as it is before a
+/// program is planned.
+fn alone() -> alone::Alone {
+    let alone = alone::alone();
+    warm_up(DeviceKind::Flex, &Device::flex());
+    alone
 }
 
 #[derive(Module, Debug)]
@@ -90,124 +83,116 @@ fn peak_of_own_loop(n: u32, length: u32, device: &Device) -> Bytes {
 
 #[test]
 fn a_plan_bounds_what_burns_own_loop_reaches_closely() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let shapes = [(8, 16), (64, 16), (8, 64), (32, 64), (1, 256), (8, 256)];
-        let plan = plan(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss).shapes(shapes);
-        let plan = plan.capacity(in_use().saturating_add(Bytes::mib(64))).run().unwrap();
-        assert_eq!(plan.shapes.iter().map(|it| (it.samples, it.edge)).collect::<Vec<_>>(), shapes);
-        for it in &plan.shapes {
-            assert!(it.fits && it.expected <= it.upper && it.upper <= plan.budget, "{plan}");
-            let before = in_use();
-            let own = peak_of_own_loop(it.samples, it.edge, &device);
-            assert!(own <= it.upper, "{} × {} reached {own}: {plan}", it.samples, it.edge);
-            let (need, bound) = (own.saturating_sub(before), it.upper.saturating_sub(before));
-            // On a CPU a bound has 64 KiB for tables that grow by doubling.
-            assert!(
-                bound.as_f64() < need.as_f64() * 1.1 + Bytes::kib(128).as_f64(),
-                "{} × {} needs {need}: {plan}",
-                it.samples,
-                it.edge
-            );
-        }
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let shapes = [(8, 16), (64, 16), (8, 64), (32, 64), (1, 256), (8, 256)];
+    let plan = plan(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss).shapes(shapes);
+    let plan = plan.capacity(in_use().saturating_add(Bytes::mib(64))).run().unwrap();
+    assert_eq!(plan.shapes.iter().map(|it| (it.samples, it.edge)).collect::<Vec<_>>(), shapes);
+    for it in &plan.shapes {
+        assert!(it.fits && it.expected <= it.upper && it.upper <= plan.budget, "{plan}");
+        let before = in_use();
+        let own = peak_of_own_loop(it.samples, it.edge, &device);
+        assert!(own <= it.upper, "{} × {} reached {own}: {plan}", it.samples, it.edge);
+        let (need, bound) = (own.saturating_sub(before), it.upper.saturating_sub(before));
+        // On a CPU a bound has 64 KiB for tables that grow by doubling.
+        assert!(
+            bound.as_f64() < need.as_f64() * 1.1 + Bytes::kib(128).as_f64(),
+            "{} × {} needs {need}: {plan}",
+            it.samples,
+            it.edge
+        );
+    }
 }
 
 #[test]
 fn what_does_not_fit_is_said_without_running_it() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let asked = RefCell::new(Vec::new());
-        let batch = |n, length| {
-            asked.borrow_mut().push((n, length));
-            blank(n, length, &device)
-        };
-        let capacity = in_use().saturating_add(Bytes::mib(16));
-        let shapes = [(1, 64), (16, 64), (4, 256), (4096, 256)];
-        let mut probe = probe();
-        probe.reset_peak().unwrap();
-        let plan = plan(&device, || made(&device), batch, Net::loss).shapes(shapes).capacity(capacity).run().unwrap();
-        let reached = probe.read().unwrap().peak;
-        assert!(reached <= capacity, "{reached} of {capacity}");
-        assert_eq!(plan.shapes.iter().map(|it| it.fits).collect::<Vec<_>>(), [true, true, true, false], "{plan}");
-        assert_eq!([64, 256, 512].map(|edge| plan.largest(edge)), [Some(16), Some(4), None]);
-        // Between what was asked for, only edges that a model of these takes.
-        let asked = asked.into_inner();
-        assert!(!asked.is_empty() && asked.iter().all(|(n, length)| *n <= 16 && length % 64 == 0), "{asked:?}");
-        assert!(plan.to_string().contains("4096 × 256"), "{plan}");
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let asked = RefCell::new(Vec::new());
+    let batch = |n, length| {
+        asked.borrow_mut().push((n, length));
+        blank(n, length, &device)
+    };
+    let capacity = in_use().saturating_add(Bytes::mib(16));
+    let shapes = [(1, 64), (16, 64), (4, 256), (4096, 256)];
+    let mut probe = probe();
+    probe.reset_peak().unwrap();
+    let plan = plan(&device, || made(&device), batch, Net::loss).shapes(shapes).capacity(capacity).run().unwrap();
+    let reached = probe.read().unwrap().peak;
+    assert!(reached <= capacity, "{reached} of {capacity}");
+    assert_eq!(plan.shapes.iter().map(|it| it.fits).collect::<Vec<_>>(), [true, true, true, false], "{plan}");
+    assert_eq!([64, 256, 512].map(|edge| plan.largest(edge)), [Some(16), Some(4), None]);
+    // Between what was asked for, only edges that a model of these takes.
+    let asked = asked.into_inner();
+    assert!(!asked.is_empty() && asked.iter().all(|(n, length)| *n <= 16 && length % 64 == 0), "{asked:?}");
+    assert!(plan.to_string().contains("4096 × 256"), "{plan}");
 }
 
 #[test]
 fn a_part_of_a_larger_step_needs_its_gradients_besides() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let planned = |n: u32| {
-            // Large enough for the passes to take more than the optimizer's step.
-            let builder =
-                plan(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss).shapes([(32, 16)]);
-            let capacity = in_use().saturating_add(Bytes::mib(16));
-            let plan = builder.effective_batch(n).capacity(capacity).run().unwrap();
-            (plan.shapes[0].expected, plan.shapes[0].upper)
-        };
-        let ((whole, _), (part, upper)) = (planned(32), planned(128));
-        assert!(whole < part, "{whole} {part}");
-        let (net, optimizer) = made(&device);
-        let mut step = plimsoll::step(&device, net, optimizer).micro_batch(32).build().unwrap();
-        for _ in 0..3 {
-            let done =
-                step.run(&[(); 128], 1e-3, |net, part: Vec<()>| net.loss(blank(part.len(), 16, &device))).unwrap();
-            assert_eq!(done.parts.len(), 4);
-            assert!(done.peak <= upper, "{} {upper}", done.peak);
-        }
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let planned = |n: u32| {
+        // Large enough for the passes to take more than the optimizer's step.
+        let builder =
+            plan(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss).shapes([(32, 16)]);
+        let capacity = in_use().saturating_add(Bytes::mib(16));
+        let plan = builder.effective_batch(n).capacity(capacity).run().unwrap();
+        (plan.shapes[0].expected, plan.shapes[0].upper)
+    };
+    let ((whole, _), (part, upper)) = (planned(32), planned(128));
+    assert!(whole < part, "{whole} {part}");
+    let (net, optimizer) = made(&device);
+    let mut step = plimsoll::step(&device, net, optimizer).micro_batch(32).build().unwrap();
+    for _ in 0..3 {
+        let done = step.run(&[(); 128], 1e-3, |net, part: Vec<()>| net.loss(blank(part.len(), 16, &device))).unwrap();
+        assert_eq!(done.parts.len(), 4);
+        assert!(done.peak <= upper, "{} {upper}", done.peak);
+    }
 }
 
 #[test]
 fn the_batch_that_is_found_is_within_the_budget_and_near_the_largest_that_is() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let capacity = in_use().saturating_add(Bytes::mib(16));
-        let search = find_batch_size(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss);
-        let found = search.edge(16).capacity(capacity).budget(0.8).run().unwrap();
-        assert_eq!(found.found.limit, Limit::Memory, "{found:?}");
-        let (batch, largest, budget) = (found.batch(), found.found.largest, found.found.budget);
-        assert!(batch <= largest && largest < 4096 && found.n_plans == 0, "{found:?}");
-        let own = |n| peak_of_own_loop(n, 16, &device);
-        assert!(own(largest) <= budget, "{largest} take {}, of {budget}", own(largest));
-        let more = largest + largest.div_ceil(8);
-        assert!(budget < own(more), "{more} take {}, of {budget}", own(more));
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let capacity = in_use().saturating_add(Bytes::mib(16));
+    let search = find_batch_size(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss);
+    let found = search.edge(16).capacity(capacity).budget(0.8).run().unwrap();
+    assert_eq!(found.found.limit, Limit::Memory, "{found:?}");
+    let (batch, largest, budget) = (found.batch(), found.found.largest, found.found.budget);
+    assert!(batch <= largest && largest < 4096 && found.n_plans == 0, "{found:?}");
+    let own = |n| peak_of_own_loop(n, 16, &device);
+    assert!(own(largest) <= budget, "{largest} take {}, of {budget}", own(largest));
+    let more = largest + largest.div_ceil(8);
+    assert!(budget < own(more), "{more} take {}, of {budget}", own(more));
 }
 
 #[test]
 fn as_many_as_are_allowed_are_found_where_all_fit_and_the_fastest_is_one_of_them() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let search =
-            || find_batch_size(&device, || made(&device), |n, _| blank(n, 1, &device), Net::loss).batches(2..=8);
-        let found = search().run().unwrap();
-        assert_eq!((found.batch(), found.found.limit), (8, Limit::BatchMax));
-        let fastest = search().fastest().run().unwrap();
-        assert!((2..=8).contains(&fastest.batch()) && fastest.winner.is_some(), "{fastest:?}");
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let search = || find_batch_size(&device, || made(&device), |n, _| blank(n, 1, &device), Net::loss).batches(2..=8);
+    let found = search().run().unwrap();
+    assert_eq!((found.batch(), found.found.limit), (8, Limit::BatchMax));
+    let fastest = search().fastest().run().unwrap();
+    assert!((2..=8).contains(&fastest.batch()) && fastest.winner.is_some(), "{fastest:?}");
 }
 
 #[test]
 fn the_batch_for_inference_is_larger_than_that_for_training_and_runs_within_the_budget() {
-    alone(|| {
-        let device = Device::flex().autodiff();
-        let capacity = in_use().saturating_add(Bytes::mib(32));
-        let training = find_batch_size(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss);
-        let training = training.edge(16).capacity(capacity).run().unwrap();
-        let (net, plain) = (Net::init(&device).valid(), device.clone().inner());
-        let search = find_inference_batch(&plain, &net, |n, length| blank(n, length, &plain), Net::forward);
-        let found = search.edge(16).capacity(capacity).run().unwrap();
-        assert!(training.batch() < found.batch() && found.found.limit == Limit::Memory, "{training:?} {found:?}");
-        let mut probe = probe();
-        probe.reset_peak().unwrap();
-        drop(net.forward(blank(found.batch() as usize, 16, &plain)).into_data());
-        let peak = probe.read().unwrap().peak;
-        assert!(peak <= found.found.budget, "{peak} of {}", found.found.budget);
-    });
+    let _alone = alone();
+    let device = Device::flex().autodiff();
+    let capacity = in_use().saturating_add(Bytes::mib(32));
+    let training = find_batch_size(&device, || made(&device), |n, length| blank(n, length, &device), Net::loss);
+    let training = training.edge(16).capacity(capacity).run().unwrap();
+    let (net, plain) = (Net::init(&device).valid(), device.clone().inner());
+    let search = find_inference_batch(&plain, &net, |n, length| blank(n, length, &plain), Net::forward);
+    let found = search.edge(16).capacity(capacity).run().unwrap();
+    assert!(training.batch() < found.batch() && found.found.limit == Limit::Memory, "{training:?} {found:?}");
+    let mut probe = probe();
+    probe.reset_peak().unwrap();
+    drop(net.forward(blank(found.batch() as usize, 16, &plain)).into_data());
+    let peak = probe.read().unwrap().peak;
+    assert!(peak <= found.found.budget, "{peak} of {}", found.found.budget);
 }

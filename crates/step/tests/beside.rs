@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -23,9 +26,6 @@ use plimsoll_types::{Budget, Bytes, Knobs, Prediction, StepShape};
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
-/// Tests share the heap that is measured, and the generator that weights are drawn from.
-static ALONE: Mutex<()> = Mutex::new(());
-
 const WIDTH: usize = 64;
 const N_SAMPLES: usize = 300;
 /// What is allowed for a sample, and for the gradients of a part: more than they need.
@@ -34,7 +34,7 @@ const OF_PART: Bytes = Bytes::kib(256);
 
 /// Runs a test beside no other, on a thread that is gone before the next begins, and that computes alone as replicas do.
 fn alone(test: impl FnOnce() + Send) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone::alone();
     let test = || {
         rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
         test();

@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../probe/tests/alone/mod.rs"]
+mod alone;
+
 #[path = "common/held_out.rs"]
 mod held_out;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use alone::alone;
 use burn::tensor::Device;
 use plimsoll_probe::TrackingAllocator;
 use plimsoll_sampler::Admit;
@@ -41,8 +45,7 @@ fn sr(store: &Path) -> Sr {
 
 /// Measures an untrained model; the generator that draws it is that of all tests.
 fn measured<J: Job>(job: &J, amount: Amount) -> Validation {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let device = Device::flex().autodiff();
     device.seed(1);
     with_inference(job.features(), |inference| {

@@ -205,6 +205,7 @@ fn drawn(it: &Recorded, n: usize) -> Set<1> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::target::Target;
     use super::*;
 
     #[test]
@@ -238,7 +239,7 @@ mod tests {
         // Time of six sets, rows of ten that are filled and mix, four of two axes, two mixtures, six positions.
         assert_eq!(report.targets.len(), 6 + 2 * 10 + 4 + 2 + 6, "{:?}", report.targets);
         let exact = ["batches over the budget", "position"];
-        let exact = |target: &&super::super::target::Target| exact.iter().any(|it| target.figure.contains(it));
+        let exact = |target: &&Target| exact.iter().any(|it| target.figure.contains(it));
         assert!(report.targets.iter().filter(exact).all(|it| it.passes), "{:?}", report.targets);
     }
 }

@@ -40,8 +40,6 @@ use quiet::Quiet;
 static HEAP: TrackingAllocator = TrackingAllocator::new();
 
 /// Tests share the heap that is measured, and the generator that weights are drawn from.
-static ALONE: Mutex<()> = Mutex::new(());
-
 pub(crate) fn alone() -> alone::Alone {
     alone::alone()
 }

@@ -1,9 +1,12 @@
 //! A model whose first half lies on a CPU and its second half on a Vulkan device.
 
+#[path = "../../../probe/tests/alone/mod.rs"]
+mod alone;
+
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use alone::alone;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, ModuleOptimizer};
@@ -20,11 +23,9 @@ const WIDTH: usize = 64;
 /// Rows of a sample.
 const ROWS: usize = 256;
 
-static ALONE: Mutex<()> = Mutex::new(());
-
 /// Runs a test beside no other with a CPU and a Vulkan device, or says why it is skipped.
 pub(crate) fn on_both(test: impl FnOnce(&Device, &Device) + Send) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     match open(DeviceKind::Vulkan(0), None) {
         Ok(_) => {
             let [cpu, card] = [DeviceKind::Flex, DeviceKind::Vulkan(0)].map(|it| open_device(it).unwrap());

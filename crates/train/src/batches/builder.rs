@@ -5,9 +5,9 @@ use std::sync::Arc;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
 use plimsoll_sampler::{Admit, PlanConfig, TaskMix};
-use plimsoll_types::{Bytes, MAX_AXES};
+use plimsoll_types::Bytes;
 
-use super::costs::{as_cost, check_column, guarded, read_all};
+use super::costs::{Columns, Costs, TaskOf};
 use super::data::{Data, OfItem, Samples};
 use super::error::BatchesError;
 use super::group::StepOf;
@@ -166,25 +166,6 @@ pub struct BatchesBuilder<I, O> {
     rows: Option<Rows<O>>,
 }
 
-/// The task of an item.
-type TaskOf<I> = Arc<dyn Fn(&I) -> u16 + Send + Sync>;
-
-/// Where the samples' lengths come from.
-enum Costs<I> {
-    One,
-    Of(LengthsOf<I>, usize),
-    Column(Vec<usize>),
-}
-
-/// The lengths of an item, on as many axes as there are.
-type LengthsOf<I> = Arc<dyn Fn(&I) -> [usize; MAX_AXES] + Send + Sync>;
-
-impl<I> Costs<I> {
-    const fn n_axes(&self) -> usize {
-        if let Self::Of(_, n_axes) = self { *n_axes } else { 1 }
-    }
-}
-
 impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// Says what a sample costs: the length that it is padded to in a batch of its own, such as its tokens, from 1.
     ///
@@ -201,12 +182,7 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     /// Every sample is read once for it, by the workers, when the batches are built.
     #[must_use]
     pub fn lengths<const AXES: usize>(self, lengths: impl Fn(&I) -> [usize; AXES] + Send + Sync + 'static) -> Self {
-        const { assert!(0 < AXES && AXES <= MAX_AXES, "a sample has one to three axes") };
-        let padded = move |it: &I| {
-            let lengths = lengths(it);
-            std::array::from_fn(|axis| lengths.get(axis).copied().unwrap_or(1))
-        };
-        Self { costs: Costs::Of(Arc::new(padded), AXES), ..self }
+        Self { costs: Costs::along(lengths), ..self }
     }
 
     /// Pads no group, and so no batch of a loader, to more than this on each axis: samples times the longest of them.
@@ -340,7 +316,8 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
     ///
     /// [`BatchesError::NoSamples`], [`BatchesError::BelowOne`] of a setting, [`BatchesError::Cost`] of a sample,
     /// [`BatchesError::CostCount`], [`BatchesError::LimitCount`], [`BatchesError::AdmitOfAxes`], [`BatchesError::DropsAll`],
-    /// [`BatchesError::Sampler`] where what is wanted cannot be planned, such as a sample above `max_padded`, and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
+    /// [`BatchesError::Sampler`] where what is wanted cannot be planned, such as a sample above `max_padded`, and
+    /// [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
     pub fn build(self) -> Result<Batches<I, O>, BatchesError> {
         let n_samples = self.dataset.len();
         if n_samples == 0 {
@@ -351,7 +328,9 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
             return Err(BatchesError::BelowOne { key: "workers" });
         }
         self.check_axes()?;
-        let (lengths, tasks) = self.lengths_and_tasks(n_samples)?;
+        let may_be_nothing = self.admit.is_some();
+        let Columns { lengths, tasks } =
+            self.costs.columns(&*self.dataset, self.tasks.as_ref(), may_be_nothing, self.workers)?;
         let table = Table::try_new(lengths, tasks, self.weights, self.admit)?;
         let range = 0..table.n_samples();
         let samples = Samples {
@@ -377,38 +356,5 @@ impl<I: Send + 'static, O: 'static> BatchesBuilder<I, O> {
             _ if n_axes > 1 && self.admit.is_some() => Err(BatchesError::AdmitOfAxes { n_axes }),
             _ => Ok(()),
         }
-    }
-
-    /// Returns how long each sample is on each axis, and its task where it has one, and reads no sample that need not be read.
-    #[expect(clippy::type_complexity, reason = "two columns of samples, one of which is several")]
-    fn lengths_and_tasks(&self, n_samples: usize) -> Result<(Vec<Vec<u32>>, Option<Vec<u16>>), BatchesError> {
-        let (may_be_nothing, n_axes) = (self.admit.is_some(), self.costs.n_axes());
-        if let Costs::Column(costs) = &self.costs {
-            check_column(costs, n_samples)?;
-        }
-        let known = |sample: usize| match &self.costs {
-            Costs::Column(costs) => costs[sample],
-            Costs::One | Costs::Of(..) => 1,
-        };
-        if self.tasks.is_none() && !matches!(self.costs, Costs::Of(..)) {
-            let costs = (0..n_samples).map(|sample| as_cost(sample, known(sample), may_be_nothing));
-            return Ok((vec![costs.collect::<Result<_, _>>()?], None));
-        }
-        let lengths = |sample, item: &I| match &self.costs {
-            Costs::Of(lengths, _) => guarded(sample, || lengths(item)),
-            Costs::One | Costs::Column(_) => Ok([known(sample); MAX_AXES]),
-        };
-        let task = |sample, item: &I| self.tasks.as_ref().map_or(Ok(0), |task| guarded(sample, || task(item)));
-        let say = |sample, item: &I| {
-            let mut checked = [0; MAX_AXES];
-            for (checked, length) in checked.iter_mut().zip(lengths(sample, item)?) {
-                *checked = as_cost(sample, length, may_be_nothing)?;
-            }
-            Ok((checked, task(sample, item)?))
-        };
-        let (lengths, tasks): (Vec<[u32; MAX_AXES]>, _) =
-            read_all(&*self.dataset, &say, self.workers)?.into_iter().unzip();
-        let axes = (0..n_axes).map(|axis| lengths.iter().map(|of| of[axis]).collect()).collect();
-        Ok((axes, self.tasks.is_some().then_some(tasks)))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::{Admit, AdmitCounts, Admitted, IndexError, SampleIndex};
-use plimsoll_types::Extent;
+use plimsoll_types::{Extent, MAX_AXES};
 
 /// Lengths, tasks and weights of the samples that take part, each by its place among them.
 pub(super) struct Table {
@@ -62,14 +62,12 @@ impl Table {
 
     /// What the sample at a place extends to along each axis.
     pub(super) fn extent(&self, at: usize) -> Extent {
-        match &self.lengths[..] {
-            [a] => Extent::new(a[at]),
-            axes => {
-                let edges: Vec<u32> = axes.iter().map(|axis| axis[at]).collect();
-                // No length is 0, and there are no more axes than an extent can have.
-                Extent::try_new(&edges).unwrap_or(Extent::new(u32::MAX))
-            }
+        let mut edges = [1; MAX_AXES];
+        for (edge, axis) in edges.iter_mut().zip(&self.lengths) {
+            *edge = axis[at];
         }
+        // No length is 0, and there are no more axes than an extent can have.
+        Extent::try_new(&edges[..self.n_axes()]).unwrap_or(Extent::new(u32::MAX))
     }
 
     /// The index in the dataset of the sample at a place.
