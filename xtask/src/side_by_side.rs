@@ -33,22 +33,28 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     if !output.status.success() {
         return Err(Stop::Child { code: 101 }.into());
     }
-    let programs = Mutex::new(programs(&String::from_utf8_lossy(&output.stdout)));
-    let failed = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(program) = lock(&programs).pop_front() {
-            if !is_passed(&program, &command) {
-                lock(&failed).push(program.name);
-            }
-        }
-    };
-    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed = failures(programs(&String::from_utf8_lossy(&output.stdout)), &|program| is_passed(program, &command));
     if failed.is_empty() {
         return Ok(());
     }
     println!("failed: {}", failed.join(", "));
     Err(Stop::Child { code: 101 }.into())
+}
+
+/// Runs programs, and returns the names of those that have not passed.
+fn failures(programs: VecDeque<Program>, is_passed: &(dyn Fn(&Program) -> bool + Sync)) -> Vec<String> {
+    let (programs, failed) = (Mutex::new(programs), Mutex::new(Vec::new()));
+    // Of its own, so that nobody holds the lock while a program runs.
+    let next = || lock(&programs).pop_front();
+    let work = || {
+        while let Some(program) = next() {
+            if !is_passed(&program) {
+                lock(&failed).push(program.name);
+            }
+        }
+    };
+    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -116,6 +122,18 @@ mod tests {
         ];
         let (path, folder) = ("/a/target/steps-1".into(), "/a/crates/step".into());
         assert_eq!(programs(&messages.join("\n")), [Program { name: "step: steps".to_owned(), path, folder }]);
+    }
+
+    #[test]
+    fn as_many_programs_run_at_a_time_as_are_said() {
+        let program = |at: usize| Program { name: at.to_string(), path: "".into(), folder: "".into() };
+        // Each waits for another that runs meanwhile.
+        let both = std::sync::Barrier::new(AT_ONCE);
+        let failed = failures((0..2 * AT_ONCE).map(program).collect(), &|program| {
+            both.wait();
+            program.name != "1"
+        });
+        assert_eq!(failed, ["1"]);
     }
 
     #[test]
