@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use crate::networks::{built, program};
-use crate::process::{cargo, root, run as run_command, run_instead};
+use crate::networks::program;
+use crate::process::{root, run as run_command, run_instead};
 
 pub(crate) const HELP: &str = "\
 chaos [--rounds N] [--seed S] [--round K] [--threads N] [--no-picture]
@@ -31,7 +31,7 @@ pub(crate) fn short() -> anyhow::Result<()> {
 
 /// Builds the driver and the program with faults, and returns the command that runs the one on the other.
 fn driver() -> anyhow::Result<Command> {
-    let mut command = Command::new(built(cargo("build --package plimsoll-chaos"))?);
+    let mut command = Command::new(program("chaos")?);
     command.arg(program("plimsoll-faulty")?).arg(root().join("target/bench"));
     Ok(command)
 }

@@ -37,8 +37,8 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 fn quick() -> anyhow::Result<()> {
     rules()?;
     step("core clippy and tests", || {
-        let mut tests = core_tests();
-        tests.arg("--no-default-features").envs(LINTED);
+        let mut tests = cargo("test --no-default-features");
+        tests.envs(LINTED);
         for (variable, value) in [(CASES, FEW), (INCREMENTAL, "0")] {
             if env::var_os(variable).is_none() {
                 tests.env(variable, value);
@@ -69,25 +69,21 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
     // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
     // `--all-targets` type-checks the benchmarks too, so no step builds them.
     step("clippy", || run_command(checked.cargo("clippy --workspace --all-targets", "-- -D warnings")))?;
-    step("core tests", || run_command(core_tests()))?;
     step("docs", || {
         let mut command = checked.cargo("doc --workspace --no-deps", "");
         command.env("RUSTDOCFLAGS", "-D warnings");
         run_command(command)
     })?;
-    step("job tests", || {
-        let (mut tests, mut examples_of_docs) = (job_tests(), job_tests());
+    step("tests", || {
+        let (mut programs, mut examples_of_docs) = (tests(), networks::command("test"));
         // Examples are linted, and those that a test runs are modules of it: to link each of them anew takes minutes.
-        tests.args(["--lib", "--bins", "--tests"]);
-        side_by_side::run(tests)?;
+        programs.args(["--lib", "--bins", "--tests"]);
+        side_by_side::run(programs)?;
         examples_of_docs.arg("--doc");
         run_command(examples_of_docs)
     })?;
     step("chaos", chaos::short)?;
-    step("fuzz", fuzz::corpus)?;
-    step("mpi", mpi)?;
-    // They say what is missing where there is no device for them.
-    step("nccl", || run_command(cargo("test --package plimsoll-fleet --features nccl --test nccl")))
+    step("fuzz", fuzz::corpus)
 }
 
 /// The features that all crates are type-checked with, and what else that takes.
@@ -152,18 +148,16 @@ fn step(name: &str, action: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Resu
     result
 }
 
-/// Returns cargo that tests every crate that does not run networks, which are the default members, in the profile that
-/// builds fastest.
-fn core_tests() -> Command {
-    cargo("test")
-}
-
-/// Returns cargo that tests the crates that run networks, golden runs included.
+/// Returns cargo that tests everything, golden runs included.
 ///
-/// Where a Vulkan driver is found the tests of that device run too; elsewhere each says why it is skipped.
-pub(crate) fn job_tests() -> Command {
+/// Where a Vulkan driver is found the tests of that device run too, and where `mpicc` is found those of several processes;
+/// elsewhere each says why it is skipped.
+pub(crate) fn tests() -> Command {
     if vulkan::find().is_none() {
         println!("no Vulkan driver was found: the tests of that device are left out");
+    }
+    if !networks::has_mpi() {
+        println!("no mpicc was found: what needs MPI is left out");
     }
     let mut command = networks::command("test");
     if env::var_os("RAYON_NUM_THREADS").is_none() {
@@ -171,13 +165,4 @@ pub(crate) fn job_tests() -> Command {
         command.env("RAYON_NUM_THREADS", "2");
     }
     command
-}
-
-/// Tests what runs in several processes, where the compiler of an MPI is there to build it.
-fn mpi() -> anyhow::Result<()> {
-    if !networks::has_mpi() {
-        println!("no mpicc was found: what needs MPI is left out");
-        return Ok(());
-    }
-    run_command(cargo("test --package plimsoll-fleet --features mpi"))
 }

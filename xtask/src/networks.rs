@@ -1,4 +1,4 @@
-//! Cargo for the crates that run networks.
+//! Cargo for what runs networks, and for all tests.
 //!
 //! Every task names the same packages, features and profile, so that Burn is built once for all of them: with other
 //! packages its dependencies would get other features, and all of it would be built again.
@@ -20,6 +20,7 @@ const PROFILE: &str = "PLIMSOLL_PROFILE";
 /// their checks.
 const TESTED: &str = "ci";
 
+/// What ships, and what it stands on that takes Burn to build; what is tested is the whole workspace.
 const PACKAGES: [&str; 7] = [
     "plimsoll-plan",
     "plimsoll-step",
@@ -30,21 +31,19 @@ const PACKAGES: [&str; 7] = [
     "plimsoll-bench",
 ];
 
-/// It runs no networks, and is tested with the core: its tests of a device, though, take what is built for networks.
-const WITH_DEVICE: &str = "plimsoll-probe";
-
-/// What stands on Burn's own training, which what ships does without.
-const LEARNER: &str = "plimsoll-learner";
-
 /// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
 /// plimsoll-bench, because criterion changes those of Burn's dependencies.
 const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-bench/proof";
+
+/// What tests have too: what stands on Burn's own training, which what ships does without, and sums by NCCL, which say what is
+/// missing where there is no device for them.
+const ALSO_TESTED: &str = "plimsoll/learner,plimsoll-fleet/nccl";
 
 /// What ships has it and the tests have not: on a software device, choosing the kernels of one small convolutional net
 /// takes minutes.
 const SHIPPED: &str = "--features=plimsoll-cli/autotune";
 
-/// Returns cargo that builds or tests those crates; Vulkan is built in where a driver is found.
+/// Returns cargo that builds or tests all of it; Vulkan is built in where a driver is found.
 pub(crate) fn command(action: &str) -> Command {
     command_in(&env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned()), action, vulkan::find().as_ref())
 }
@@ -57,19 +56,16 @@ pub(crate) fn shipped(action: &str) -> Command {
 fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     let mut command = cargo(action);
     command.args(["--profile", profile, "--no-default-features", "--features", FEATURES]);
-    for package in PACKAGES {
-        command.args(["-p", package]);
+    if profile == TESTED {
+        command.args(["--workspace", "--features", ALSO_TESTED]);
+    } else {
+        PACKAGES.iter().for_each(|package| drop(command.args(["-p", package])));
+        command.arg(SHIPPED);
     }
     if has_mpi() {
         command.arg("--features=plimsoll-cli/mpi");
     }
-    if profile == TESTED {
-        command.args(["-p", LEARNER, "--features", "plimsoll/learner"]);
-    } else {
-        command.arg(SHIPPED);
-    }
     if let Some(vulkan) = vulkan {
-        command.args(["-p", WITH_DEVICE]);
         with_device(&mut command, "vulkan");
         // What users name has tests of that device too.
         command.arg("--features=plimsoll/vulkan");
@@ -123,20 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_of_a_device_in_the_core_are_run_where_there_is_one() {
-        let packages = |vulkan| {
-            let command = command_in("ci", "test", vulkan);
-            let args: Vec<_> = command.get_args().map(|it| it.to_string_lossy().into_owned()).collect();
-            args.windows(2).filter(|it| it[0] == "-p").map(|it| it[1].clone()).collect::<Vec<_>>()
+    fn all_is_tested_and_what_only_tests_need_does_not_ship() {
+        let args = |profile: &str| {
+            let command = command_in(profile, "build", None);
+            command.get_args().map(|it| it.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(packages(None), [&PACKAGES[..], &[LEARNER]].concat());
-        assert_eq!(packages(Some(&Vulkan::Installed)), [&PACKAGES[..], &[LEARNER, WITH_DEVICE]].concat());
-    }
-
-    #[test]
-    fn what_ships_is_built_without_what_only_tests_need() {
-        let command = command_in("release", "build", None);
-        assert!(!command.get_args().any(|it| it.to_string_lossy().contains("learner")));
+        let (tested, ships) = (args(TESTED), args("release"));
+        assert!(tested.contains("--workspace") && tested.contains("learner"), "{tested}");
+        assert!(!ships.contains("--workspace") && !ships.contains("learner"), "{ships}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::Asked;
-use crate::check::job_tests;
+use crate::check::tests;
 use crate::process::run as run_command;
 
 /// A folder in memory: readers of files are fuzzed many times faster there.
@@ -16,7 +16,7 @@ const IN_MEMORY: &str = "/dev/shm";
 
 /// Fuzzes all of them; what each has seen lies in `figures` afterwards.
 pub(super) fn run(asked: Asked) -> anyhow::Result<()> {
-    let mut command = job_tests();
+    let mut command = tests();
     command.args(["--lib", "--", "--test-threads=1", "fuzz::readers::"]);
     command.env("PLIMSOLL_FUZZ_SECONDS", asked.seconds.to_string()).env("PLIMSOLL_FUZZ_SEED", asked.seed.to_string());
     if Path::new(IN_MEMORY).is_dir() {

@@ -240,17 +240,18 @@ fn recordings_are_drawn_by_their_weights_where_a_column_has_them() {
     let source = job(weighed(|at| [0, 1, 2, 0, 1][at % 5]).unwrap(), false).source();
     let Lengths::Known(Index::One(index)) = source.lengths() else { panic!("they are known") };
     let planner = BatchPlanner::try_new(index, PaddedBudget([1 << 20]), PlanConfig::default());
-    let (planner, mut drawn) = (planner.unwrap(), vec![0.0; weights.len()]);
+    let (planner, mut drawn) = (planner.unwrap(), vec![0u32; weights.len()]);
     let n_epochs = 500;
     for epoch in 0..n_epochs {
         for id in planner.batches(epoch).flat_map(|batch| batch.ids) {
-            drawn[usize::try_from(id).unwrap()] += 1.0;
+            drawn[usize::try_from(id).unwrap()] += 1;
         }
     }
-    let (sum, n_draws) = (weights.iter().sum::<f64>(), drawn.iter().sum::<f64>());
-    assert_eq!(n_draws, n_epochs as f64 * weights.len() as f64);
+    let n_draws: u32 = drawn.iter().sum();
+    assert_eq!(u64::from(n_draws), n_epochs * weights.len() as u64);
+    let sum: f64 = weights.iter().sum();
     for (drawn, weight) in drawn.into_iter().zip(weights) {
-        let expected = weight / sum * n_draws;
+        let (drawn, expected) = (f64::from(drawn), weight / sum * f64::from(n_draws));
         // Five standard deviations.
         assert!(
             (drawn - expected).abs() <= 5.0 * expected.sqrt(),
