@@ -59,7 +59,7 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     if profile == TESTED {
         command.args(["--workspace", "--features", ALSO_TESTED]);
     } else {
-        PACKAGES.iter().for_each(|package| drop(command.args(["-p", package])));
+        command.args(PACKAGES.iter().flat_map(|package| ["-p", package]));
         command.arg(SHIPPED);
     }
     if has_mpi() {
