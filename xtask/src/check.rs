@@ -75,8 +75,11 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
         run_command(command)
     })?;
     step("tests", || {
-        let (mut programs, mut examples_of_docs) = (tests(), networks::command("test"));
-        // Examples are linted, and those that a test runs are modules of it: to link each of them anew takes minutes.
+        let (mut examples, mut programs, mut examples_of_docs) =
+            (networks::command("build"), tests(), networks::command("test"));
+        // Those that a test runs as programs of their own; the others are linted.
+        examples.args(ADOPTED.iter().flat_map(|name| ["--example", name]));
+        run_command(examples)?;
         programs.args(["--lib", "--bins", "--tests"]);
         side_by_side::run(programs)?;
         examples_of_docs.arg("--doc");
@@ -85,6 +88,9 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
     step("chaos", chaos::short)?;
     step("fuzz", fuzz::corpus)
 }
+
+/// What `crates/plimsoll/examples` has in pairs, with this ending and without it.
+const ADOPTED: [&str; 8] = ["*_adopted", "find", "gan", "image", "image_learner", "plan", "regression", "text"];
 
 /// The features that all crates are type-checked with, and what else that takes.
 struct Checked {
