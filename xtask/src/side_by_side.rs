@@ -33,23 +33,35 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     if !output.status.success() {
         return Err(Stop::Child { code: 101 }.into());
     }
-    let failed = failures(programs(&String::from_utf8_lossy(&output.stdout)), &|program| is_passed(program, &command));
+    let failed = failures(programs(&String::from_utf8_lossy(&output.stdout)), &|program| run_one(program, &command));
     if failed.is_empty() {
         return Ok(());
     }
-    println!("failed: {}", failed.join(", "));
+    for Failure { said, .. } in &failed {
+        // Last of all, where whoever reads the end of a log finds it.
+        println!("{said}");
+    }
+    println!("failed: {}", failed.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", "));
     Err(Stop::Child { code: 101 }.into())
 }
 
-/// Runs programs, and returns the names of those that have not passed.
-fn failures(programs: VecDeque<Program>, is_passed: &(dyn Fn(&Program) -> bool + Sync)) -> Vec<String> {
+/// A program that has not passed.
+#[derive(Debug, PartialEq, Eq)]
+struct Failure {
+    name: String,
+    /// What it printed, or why it did not start.
+    said: String,
+}
+
+/// Runs programs, and returns those that have not passed.
+fn failures(programs: VecDeque<Program>, run: &(dyn Fn(&Program) -> Result<(), String> + Sync)) -> Vec<Failure> {
     let (programs, failed) = (Mutex::new(programs), Mutex::new(Vec::new()));
     // Of its own, so that nobody holds the lock while a program runs.
     let next = || lock(&programs).pop_front();
     let work = || {
         while let Some(program) = next() {
-            if !is_passed(&program) {
-                lock(&failed).push(program.name);
+            if let Err(said) = run(&program) {
+                lock(&failed).push(Failure { name: program.name, said });
             }
         }
     };
@@ -74,31 +86,23 @@ fn programs(messages: &str) -> VecDeque<Program> {
     messages.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(program).collect()
 }
 
-/// Runs a program with the variables of a command, prints what it says, and tells whether all its tests have passed.
-fn is_passed(Program { name, path, folder }: &Program, like: &Command) -> bool {
+/// Runs a program with the variables of a command, and prints what it says where all its tests have passed, or else returns it.
+fn run_one(Program { name, path, folder }: &Program, like: &Command) -> Result<(), String> {
     let start = Instant::now();
     let mut command = Command::new(path);
     command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
     command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ended = command.output();
-    let seconds = start.elapsed().as_secs_f64();
-    match ended {
-        Ok(output) => {
-            let is_passed = output.status.success();
-            let outcome = if is_passed { "passed" } else { "FAILED" };
-            // In one piece, since another program may end meanwhile.
-            print!(
-                "   {name} {outcome} after {seconds:.1} s\n{}{}",
-                String::from_utf8_lossy(&output.stdout),
-                if is_passed { "".into() } else { String::from_utf8_lossy(&output.stderr) }
-            );
-            is_passed
-        }
-        Err(error) => {
-            println!("   {name} FAILED: it could not be started: {error}");
-            false
-        }
+    let output = command.output().map_err(|error| format!("   {name} FAILED: it could not be started: {error}"))?;
+    let (is_passed, seconds) = (output.status.success(), start.elapsed().as_secs_f64());
+    let outcome = if is_passed { "passed" } else { "FAILED" };
+    let [said, errors] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    if is_passed {
+        // In one piece, since another program may end meanwhile.
+        print!("   {name} {outcome} after {seconds:.1} s\n{said}");
+        return Ok(());
     }
+    println!("   {name} {outcome} after {seconds:.1} s: what it said comes last");
+    Err(format!("── {name}: {}\n{said}{errors}", output.status))
 }
 
 #[cfg(test)]
@@ -131,17 +135,22 @@ mod tests {
         let both = std::sync::Barrier::new(AT_ONCE);
         let failed = failures((0..2 * AT_ONCE).map(program).collect(), &|program| {
             both.wait();
-            program.name != "1"
+            if program.name == "1" { Err("no".to_owned()) } else { Ok(()) }
         });
-        assert_eq!(failed, ["1"]);
+        assert_eq!(failed, [Failure { name: "1".to_owned(), said: "no".to_owned() }]);
     }
 
     #[test]
     fn a_program_that_fails_or_is_not_there_has_not_passed() {
         let program = |path: &str| Program { name: "one".to_owned(), path: path.into(), folder: "/".into() };
         let like = Command::new("cargo");
-        assert!(!is_passed(&program("/nowhere/at/all"), &like));
+        let said = run_one(&program("/nowhere/at/all"), &like).unwrap_err();
+        assert!(said.contains("one FAILED: it could not be started"), "{said}");
         #[cfg(unix)]
-        assert!(is_passed(&program("/bin/true"), &like) && !is_passed(&program("/bin/false"), &like));
+        {
+            run_one(&program("/bin/true"), &like).unwrap();
+            let said = run_one(&program("/bin/false"), &like).unwrap_err();
+            assert!(said.starts_with("── one: exit status: 1"), "{said}");
+        }
     }
 }

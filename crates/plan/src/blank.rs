@@ -28,6 +28,11 @@ pub trait Blank {
         false
     }
 
+    /// Whether steps keep their pages for the next ones; see [`Program::keeps_pages`].
+    fn keeps_pages(&self) -> bool {
+        false
+    }
+
     /// Returns the largest global norm of a gradient, to which larger ones are scaled.
     fn max_norm(&self) -> Option<f64> {
         None
@@ -73,6 +78,10 @@ impl<B: Blank> Program for BlankProgram<B> {
 
     fn is_on_several(&self) -> bool {
         self.blank.is_on_several()
+    }
+
+    fn keeps_pages(&self) -> bool {
+        self.blank.keeps_pages()
     }
 
     fn start(&self) -> Self::State {

@@ -23,6 +23,11 @@ pub trait Program {
         false
     }
 
+    /// Whether its steps keep their pages for the next ones, as Burn's own loop does, which returns none.
+    fn keeps_pages(&self) -> bool {
+        false
+    }
+
     /// Makes a state of its own.
     fn start(&self) -> Self::State;
 

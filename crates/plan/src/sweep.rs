@@ -11,6 +11,10 @@ use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
 /// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
 pub const STEPS: usize = 2;
 
+/// The same of a program whose steps keep their pages: each finds what those before it have left in pieces, and the last that
+/// opened another page was the fourth, of all that were measured.
+const STEPS_UNTIL_SETTLED: usize = 6;
+
 /// Says how many samples an optimizer step in micro-batches of a shape has.
 pub type NSamples<'a> = &'a dyn Fn(StepShape) -> u32;
 
@@ -24,9 +28,12 @@ pub struct Rehearsed {
     pub cell: PlannedCell,
     /// After the first step of a process.
     pub first: Pools,
+    /// After the second.
+    pub second: Pools,
     /// After every later one.
     pub steady: Pools,
-    /// What to add for an upper bound: a page, where the pages may not be those of a fresh process.
+    /// What to add for an upper bound: a page, where the pages may not be those of a fresh process, and another where steps
+    /// keep them, since a loop of one's own may drop what it holds in another order.
     pub spare: Bytes,
 }
 
@@ -77,13 +84,16 @@ impl<'a, P: Program> Sweep<'a, P> {
 
     fn rehearse(&mut self, shape: StepShape, n_samples: u32) -> Result<Rehearsed, PlanError> {
         let start = Instant::now();
-        let mut rehearsal = self.planner.rehearse(self.program, &vec![Act::of(self.phase, shape, n_samples); STEPS])?;
-        let spare = rehearsal.spare();
-        let steady = rehearsal.after.pop().unwrap_or_default();
-        let first = rehearsal.after.pop().unwrap_or_default();
+        let keeps_pages = self.program.keeps_pages();
+        let n_steps = if keeps_pages { STEPS_UNTIL_SETTLED } else { STEPS };
+        let rehearsal = self.planner.rehearse(self.program, &vec![Act::of(self.phase, shape, n_samples); n_steps])?;
+        let after = |n: usize| rehearsal.after.get(n - 1).cloned().unwrap_or_default();
+        let (first, second, steady) = (after(1), after(STEPS), after(n_steps));
+        let other_order = if keeps_pages { steady.page() } else { Bytes::ZERO };
+        let spare = rehearsal.spare().saturating_add(other_order);
         let failed = self.whole.failed(shape, Some(steady.largest).filter(|it| *it > Bytes::ZERO));
         let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-        Ok(Rehearsed { cell: planned(self.phase, shape, &steady, failed, milliseconds), first, steady, spare })
+        Ok(Rehearsed { cell: planned(self.phase, shape, &steady, failed, milliseconds), first, second, steady, spare })
     }
 
     /// Plans every shape, from small to large, each in a step of as many samples as `n_samples` says.

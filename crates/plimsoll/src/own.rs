@@ -93,6 +93,11 @@ impl<M: Module> Blank for Own<'_, M> {
         1 < self.named.len()
     }
 
+    /// The loop may be the program's own.
+    fn keeps_pages(&self) -> bool {
+        true
+    }
+
     fn start(&self) -> TrainState<M> {
         self.doing.note(format_args!("make the model"));
         let (model, optimizer) = (self.make)();

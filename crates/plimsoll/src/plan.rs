@@ -22,8 +22,10 @@ use crate::place::{Limits, Place, apart, order, said_of};
 ///   [`Tensor::zeros`]; a program whose samples are all as large leaves the edge out.
 /// * `mean_loss` makes the loss over it, of shape `[1]`.
 ///
-/// On a device with pools the step is rehearsed with every kernel dropped, and two real steps correct that: no other thread
-/// may use the device meanwhile. On a CPU few real steps bound all others, each certain to fit by those before it but for
+/// On a device with pools steps are rehearsed with every kernel dropped, until they open no more pages, and two real steps
+/// correct that: no other thread may use the device meanwhile. The bound has room for one page more, since a loop of one's own
+/// may drop what it holds in another order than [`Step`](crate::Step). It has none for the arguments of kernels that Vulkan's
+/// runtime keeps from step to step, up to 16 MiB in the end, which `device.memory_cleanup()` returns. On a CPU few real steps bound all others, each certain to fit by those before it but for
 /// the first, which is one sample of the shortest edge; besides the edges that are asked for, `blank_batch` is given some
 /// between them, which grow in steps of their greatest common divisor.
 ///

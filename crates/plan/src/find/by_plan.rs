@@ -75,11 +75,11 @@ impl<P: Program> Plans<'_, P> {
 
     /// Learns what the first step of a process held, and returns what later ones hold at most.
     fn learn(&mut self, shape: StepShape, real: Booked) -> Bytes {
-        let (first, steady) = match self.known.borrow().get(&shape) {
-            Some(it) => (it.first.booked(), it.steady.booked()),
-            None => (real, real),
+        let (first, steady, spare) = match self.known.borrow().get(&shape) {
+            Some(it) => (it.first.booked(), it.steady.booked(), it.spare),
+            None => (real, real, Bytes::ZERO),
         };
         self.correction.observe(shape, first, real);
-        steady.total().saturating_add(real.total().saturating_sub(first.total()))
+        steady.total().saturating_add(real.total().saturating_sub(first.total())).saturating_add(spare)
     }
 }

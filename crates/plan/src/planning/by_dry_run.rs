@@ -113,7 +113,7 @@ impl Planning<'_> {
         })?;
         probe.cleanup()?;
         if let Some(real) = real {
-            correction.observe(shape, cell.steady.booked(), real.booked());
+            correction.observe(shape, cell.second.booked(), real.booked());
         }
         Ok(())
     }
