@@ -216,13 +216,17 @@ fn folders_of_documents_are_mixed_in_the_shares_that_are_asked_for() {
     let one: Vec<_> = one.iter().map(String::as_str).chain(["--set", "tasks.temperature=2"]).collect();
     refused(&train("text", &out, &one), &["`tasks.temperature` is 2, allowed is 1", "and there is one"]);
     let mixed = ["--steps", "12", "--set", "tasks.shares=notes=0.5, tales=0.5", "--set", "tasks.ends=last"];
-    let output = train("text", &out, &with(&mixed));
-    let told = text(&output.stderr);
-    assert!(output.status.success() && told.contains("; sources: notes "), "{told}");
-    let report = json(&out.join("training_report.json"));
-    let share = |at: usize| report["sources"][at]["share"].as_f64().unwrap();
-    // Of the data they are a sixth and five.
-    assert!((0.4..=0.6).contains(&share(0)) && (share(0) + share(1) - 1.0).abs() < 1e-9, "{}", report["sources"]);
+    for packed in ["batch.pack=false", "batch.pack=true"] {
+        let out = out.join(packed);
+        let output = train("text", &out, &with(&[&mixed[..], &["--set", packed]].concat()));
+        let told = text(&output.stderr);
+        assert!(output.status.success() && told.contains("; sources: notes "), "{told}");
+        let report = json(&out.join("training_report.json"));
+        let share = |at: usize| report["sources"][at]["share"].as_f64().unwrap();
+        // Of the data they are a sixth and five.
+        let is_half = (0.4..=0.6).contains(&share(0)) && (share(0) + share(1) - 1.0).abs() < 1e-9;
+        assert!(is_half, "{packed}: {}", report["sources"]);
+    }
 }
 
 #[test]

@@ -213,6 +213,34 @@ fn shares_hold_and_what_is_outside_is_counted() {
 }
 
 #[test]
+fn packed_rows_have_the_shares_that_are_asked_for_and_samples_their_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    lines(folder.path(), "lengths.txt", |id| (1 + id % 150).to_string());
+    let tasks = lines(folder.path(), "tasks.txt", |id| if id % 4 == 0 { "code" } else { "books" }.to_owned());
+    lines(folder.path(), "weights.txt", |id| u8::from(id % 4 == 0).to_string());
+    let packed = ["--budget", "512", "--row-len", "128", "--overlap", "0", "--tasks", "tasks.txt", "--format", "json"];
+    let of = |args: &[&str]| {
+        let said = planned(folder.path(), &[&packed[..], args].concat());
+        let rows_of =
+            |it: &serde_json::Value| serde_json::from_value::<Vec<Vec<[usize; 3]>>>(it["rows"].clone()).unwrap();
+        let rows: Vec<_> = json(&folder.path().join("plan")).iter().flat_map(rows_of).collect();
+        (said, rows.concat().into_iter().filter(|it| it[1] == 0).map(|it| it[0]).collect::<Vec<_>>())
+    };
+    let n_code = |ids: &[usize]| ids.iter().filter(|id| tasks[**id] == "code").count();
+    let (said, ids) = of(&["--shares", "books=0.5,code=0.5", "--ends", "first"]);
+    assert!((2 * n_code(&ids)).abs_diff(ids.len()) <= 2 && ids.len().abs_diff(2_500) <= 2, "{}", ids.len());
+    assert!(said.contains("task         code: 1250 samples, 50.00 %; 50.00 % wanted"), "{said}");
+    // In any stretch, too.
+    assert!(ids.chunks_exact(400).all(|some| n_code(some).abs_diff(200) <= 20));
+    let (_, ids) = of(&["--weights", "weights.txt"]);
+    assert!(ids.len() == 5_000 && n_code(&ids) == 5_000);
+    let args = [&packed[..], &["--homogeneous"]].concat();
+    refused(&plan(folder.path(), &args), &["--homogeneous", "cannot be used with", "--row-len"]);
+    let args = [&packed[..], &["--shares", "books=0.5,code=0.4"]].concat();
+    refused(&plan(folder.path(), &args), &["`--shares` sum to 0.9, not to 1; `--normalize-shares`"]);
+}
+
+#[test]
 fn tasks_are_mixed_by_temperature_or_kept_apart_and_shares_may_be_weights() {
     let folder = tempfile::tempdir().unwrap();
     lines(folder.path(), "lengths.txt", |id| (1 + id % 400).to_string());

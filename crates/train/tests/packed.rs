@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_sampler::SampleIndex;
+use plimsoll_sampler::{EpochEnd, SampleIndex, TaskMix};
 use plimsoll_train::{
-    Draw, EndedEpoch, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit,
-    Wanted,
+    Draw, EndedEpoch, Item, Lengths, Loader, LoaderConfig, LoaderPosition, Source, SourceError, StepUnit, Wanted,
 };
 use plimsoll_types::{Bytes, Extent, StepShape};
 use proptest::prelude::*;
@@ -18,6 +17,7 @@ const N_SAMPLES: u64 = 60;
 /// Samples of 1 to 23 positions, some of which cannot be read.
 struct Words {
     bad: Vec<u64>,
+    tasks: Option<Vec<u16>>,
 }
 
 struct Word(u64);
@@ -42,6 +42,10 @@ impl Source for Words {
 
     fn lengths(&self) -> Lengths {
         let index = SampleIndex::try_new([(0..N_SAMPLES).map(length).collect::<Vec<_>>()]).unwrap();
+        let index = match &self.tasks {
+            Some(tasks) => index.with_tasks(tasks.clone()).unwrap(),
+            None => index,
+        };
         Lengths::Packed { index, row_len: ROW_LEN }
     }
 
@@ -95,7 +99,7 @@ fn step(loader: &mut Loader<Words>, most: u32) -> Told {
 }
 
 fn loader(bad: &[u64], config: &LoaderConfig, position: Option<LoaderPosition>) -> Loader<Words> {
-    let source = Arc::new(Words { bad: bad.to_vec() });
+    let source = Arc::new(Words { bad: bad.to_vec(), tasks: None });
     Loader::try_new(&source, position, &Wanted::Batches(vec![2]), config).unwrap()
 }
 
@@ -151,11 +155,31 @@ fn a_step_of_positions_has_as_many_on_average_and_a_batch_as_many_rows_as_fit() 
 }
 
 #[test]
-fn samples_of_several_tasks_are_not_packed() {
-    let mut config = config(StepUnit::Samples, 8);
-    config.tasks.shares = Some(vec![0.5, 0.5]);
-    let refused = Loader::try_new(&Arc::new(Words { bad: Vec::new() }), None, &Wanted::Batches(vec![2]), &config);
-    assert!(matches!(refused.err(), Some(LoaderError::PackedTasks)));
+fn rows_of_several_tasks_have_the_shares_that_are_asked_for() {
+    // A quarter of the samples belong to the first task.
+    let tasks: Vec<u16> = (0..N_SAMPLES).map(|id| u16::from(id % 4 != 0)).collect();
+    let mut config = config(StepUnit::Samples, 10);
+    config.tasks = TaskMix { shares: Some(vec![0.5, 0.5]), ends: EpochEnd::LastExhausted, ..TaskMix::default() };
+    let source = Arc::new(Words { bad: Vec::new(), tasks: Some(tasks.clone()) });
+    let of = |position| Loader::try_new(&source, position, &Wanted::Batches(vec![2]), &config).unwrap();
+    let (mut loader, mut resumed) = (of(None), None);
+    for _ in 0..2 {
+        let (mut seen, mut ends_epoch) = (Vec::new(), false);
+        while !ends_epoch {
+            let (rows, .., ends, position) = step(&mut loader, 3);
+            if let Some(mut resumed) = resumed.replace(of(Some(position))) {
+                assert_eq!(step(&mut resumed, 2).0, rows);
+            }
+            seen.extend(rows.concat());
+            ends_epoch = ends;
+        }
+        let n_of = |task| seen.iter().filter(|id| tasks[**id as usize] == task).count();
+        // Those of the first come three times, the others once.
+        assert_eq!([n_of(0), n_of(1)], [45, 45]);
+        seen.sort_unstable();
+        seen.dedup();
+        assert!(seen.into_iter().eq(0..N_SAMPLES));
+    }
 }
 
 #[test]

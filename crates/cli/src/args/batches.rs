@@ -42,7 +42,7 @@ pub(crate) struct PlanBatchesArgs {
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub(crate) outside: Outside,
     /// The task or source of each sample, a name on a line of its own in the order of the lengths.
-    #[arg(long, value_name = "FILE", conflicts_with = "row_len")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) tasks: Option<PathBuf>,
     /// The share of each task among the samples of any stretch, as in `books=0.7,code=0.3`; by default that of the data.
     #[arg(long, value_name = "NAME=SHARE", value_delimiter = ',', requires = "tasks", value_parser = share)]
@@ -62,11 +62,11 @@ pub(crate) struct PlanBatchesArgs {
     #[arg(long, value_name = "WHEN", default_value = "all-once", requires = "wanted")]
     pub(crate) ends: EpochEnds,
     /// Give each batch samples of one task only.
-    #[arg(long, requires = "tasks")]
+    #[arg(long, requires = "tasks", conflicts_with = "row_len")]
     pub(crate) homogeneous: bool,
     /// The weight of each sample, a number from 0 on a line of its own in the order of the lengths: as many samples as there are
     /// are drawn with replacement, each in proportion to its weight.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["row_len", "wanted"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "wanted")]
     pub(crate) weights: Option<PathBuf>,
     /// Deal the batches to so many ranks, one after the other: batch 0 to rank 0, batch 1 to rank 1, and so on. For each rank to
     /// have as many, the largest batches are cut where they have samples enough; packed rows are not.

@@ -231,18 +231,8 @@ fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
     let allowed = "`batch.pack` is true, allowed is false for `multitask`, whose samples have two lengths";
     refused(&["job=multitask", "batch.pack=true"], &[], &[allowed]);
     refused(&["job=sequence", "batch.pack=true"], &[], &["allowed is false for any job but `text`"]);
-}
-
-#[test]
-fn shares_of_packed_rows_are_refused_by_the_key_that_asks_for_them() {
-    for (set, allowed) in [
-        ("tasks.shares=0.5, 0.5", "`tasks.shares` is \"0.5, 0.5\", allowed is \"default\""),
-        ("tasks.temperature=2.0", "`tasks.temperature` is 2, allowed is 1"),
-        ("tasks.ends=first", "`tasks.ends` is \"first\", allowed is \"all-once\""),
-    ] {
-        let allowed = format!("{allowed} where `batch.pack` is true");
-        refused(&["job=text", "data.source_folders=true", "batch.pack=true", set], &[], &[&allowed]);
-    }
+    let rows = ["job=text", "batch.pack=true", "tasks.homogeneous=true"];
+    refused(&rows, &[], &["`tasks.homogeneous` is true, allowed is false where `batch.pack` is true"]);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_sampler::{
-    Admit, Admitted, BatchPlanner, Batches, CapacityRule, Objective, Oversize, PackConfig, PackPlanner, PackReport,
-    PaddedBudget, PlanConfig, PlanError, PlanReport, SamplerError, Split, TaskMix, temperature_shares,
+    Admit, Admitted, BatchPlanner, Batches, CapacityRule, Objective, Oversize, PackConfig, PackError, PackPlanner,
+    PackReport, PaddedBudget, PlanConfig, PlanError, PlanReport, SampleIndex, SamplerError, Split, TaskMix,
+    temperature_shares,
 };
 
 use super::groups::NamedGroups;
@@ -41,6 +42,11 @@ fn refused_plan(error: PlanError) -> UserError {
     let PlanError::ShareSum { sum } = error else { return refused(error) };
     let mends = "`--normalize-shares` divides them by their sum";
     user_error(format!("plan batches: `--shares` sum to {sum}, not to 1; {mends}"))
+}
+
+/// The same of packed rows.
+fn refused_rows(error: PackError) -> UserError {
+    if let PackError::Plan(error) = error { refused_plan(error) } else { refused(error) }
 }
 
 /// Returns a number for each column, of one that is for all of them, or of one for each.
@@ -100,30 +106,48 @@ impl PlanBatchesArgs {
         let n_read = columns.first().map_or(0, Vec::len);
         let admitted = self.admitted::<AXES>(columns)?;
         let left_out = LeftOut::of(&admitted);
-        let Admitted { mut index, ids, .. } = admitted;
-        let mut names = Vec::new();
-        if let Some(path) = &self.tasks {
-            let (found, tasks) = read_tasks(path, n_read)?;
-            index = index.with_tasks(kept(&ids, &tasks)).map_err(refused)?;
-            names = found;
-        }
-        if let Some(path) = &self.weights {
-            index = index.with_weights(&kept(&ids, &read_weights(path, n_read)?)).map_err(refused)?;
-        }
-        let config = self.config(TaskMix {
-            shares: self.shares_of(&names, index.tasks())?,
-            ends: self.ends.into(),
-            normalize_shares: self.normalize_shares,
-            homogeneous: self.homogeneous,
-            ..TaskMix::default()
-        });
+        let Admitted { index, ids, .. } = admitted;
+        let (index, names) = self.with_tasks_and_weights(index, &ids, n_read)?;
+        let config = self.config(self.mix(&names, index.tasks())?);
         let begun = Instant::now();
         let planner = BatchPlanner::try_new(index, PaddedBudget(budget), config).map_err(refused_plan)?;
         let (batches, rounds) = self.dealt(&planner);
         let took = begun.elapsed();
-        let tasks = TaskCount::all(&names, planner.index().tasks(), planner.task_plans().as_deref(), &batches);
+        let (of, plans) = (planner.index().tasks(), planner.task_plans());
+        let of_all = batches.iter().flat_map(|it| it.ids).copied();
+        let tasks = TaskCount::all(&names, of, plans.as_deref(), of_all);
         let quality = Quality::Padded(planner.report(self.epoch, &batches));
         Ok((Box::new(Edges { batches, ids }), self.said(quality, tasks, left_out, (rounds, took))))
+    }
+
+    /// Says which tasks samples have, and what each weighs, where that is asked for; returns the names of the tasks.
+    fn with_tasks_and_weights<const AXES: usize>(
+        &self,
+        mut index: SampleIndex<AXES>,
+        ids: &[u64],
+        n_read: usize,
+    ) -> Result<(SampleIndex<AXES>, Vec<String>), UserError> {
+        let mut names = Vec::new();
+        if let Some(path) = &self.tasks {
+            let (found, tasks) = read_tasks(path, n_read)?;
+            index = index.with_tasks(kept(ids, &tasks)).map_err(refused)?;
+            names = found;
+        }
+        if let Some(path) = &self.weights {
+            index = index.with_weights(&kept(ids, &read_weights(path, n_read)?)).map_err(refused)?;
+        }
+        Ok((index, names))
+    }
+
+    /// How tasks of these names are mixed.
+    fn mix(&self, names: &[String], tasks: Option<&[u16]>) -> Result<TaskMix, UserError> {
+        Ok(TaskMix {
+            shares: self.shares_of(names, tasks)?,
+            ends: self.ends.into(),
+            normalize_shares: self.normalize_shares,
+            homogeneous: self.homogeneous,
+            ..TaskMix::default()
+        })
     }
 
     /// Plans batches of groups that stay together.
@@ -174,17 +198,22 @@ impl PlanBatchesArgs {
         let admitted = self.admitted(columns)?;
         let groups = self.groups.as_ref().map(|path| NamedGroups::read(path, n_read, &admitted)).transpose()?;
         let (left_out, Admitted { index, ids, .. }) = (LeftOut::of(&admitted), admitted);
+        let (index, names) = self.with_tasks_and_weights(index, &ids, n_read)?;
+        let mix = self.mix(&names, index.tasks())?;
         let begun = Instant::now();
         let planner = match &groups {
             Some(groups) => groups.pack_planner(config)?,
-            None => PackPlanner::try_new(index, config).map_err(refused)?,
+            None => PackPlanner::try_mixed(index, config, &mix).map_err(refused_rows)?,
         };
         let epoch = planner.plan_epoch(self.epoch);
         let took = begun.elapsed();
         let n_batches = epoch.len().div_ceil(rows.get());
         let rounds = Rounds { n_cut: n_batches.is_multiple_of(self.ranks as usize).then_some(0), n_batches };
         let report = planner.report(self.epoch, &epoch);
-        let said = |report| self.said(Quality::Packed(report), Vec::new(), left_out, (rounds, took));
+        let (of, plans) = (planner.index().tasks(), planner.task_plans());
+        let first = epoch.iter().flatten().filter(|piece| piece.start == 0).map(|piece| piece.id);
+        let tasks = TaskCount::all(&names, of, plans.as_deref(), first);
+        let said = |report| self.said(Quality::Packed(report), tasks, left_out, (rounds, took));
         let (all, said) = match &groups {
             Some(groups) => {
                 let report = PackReport { n_pieces: ids.len() as u64, ..report };

@@ -1,6 +1,6 @@
 //! What is said of a plan.
 
-use plimsoll_sampler::{AdmitCounts, Admitted, Batches, Mixing, PackReport, PlanReport, TaskPlan};
+use plimsoll_sampler::{AdmitCounts, Admitted, Mixing, PackReport, PlanReport, TaskPlan};
 use serde::Serialize;
 
 use super::groups::NamedGroups;
@@ -73,17 +73,17 @@ impl LeftOut {
 }
 
 impl TaskCount {
-    pub(super) fn all<const AXES: usize>(
+    pub(super) fn all(
         names: &[String],
         tasks: Option<&[u16]>,
         plans: Option<&[TaskPlan]>,
-        batches: &Batches<AXES>,
+        ids: impl Iterator<Item = u32>,
     ) -> Vec<Self> {
         let mut counts = vec![0; names.len()];
         if let Some(tasks) = tasks {
-            batches.iter().flat_map(|it| it.ids).for_each(|id| counts[usize::from(tasks[*id as usize])] += 1);
+            ids.for_each(|id| counts[usize::from(tasks[id as usize])] += 1);
         }
-        let n = batches.n_samples().max(1) as f64;
+        let n = counts.iter().sum::<u64>().max(1) as f64;
         let of_plan = |it: &TaskPlan| WantedShare { wanted: it.share, lasts: it.lasts.get() };
         let wanted = |task: usize| plans.and_then(|it| it.get(task)).map(of_plan);
         let count = |(task, (name, samples)): (usize, (&String, u64))| Self {

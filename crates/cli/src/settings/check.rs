@@ -56,7 +56,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Only samples with one length that is known lie in a row together, and rows are in no shares.
+    /// Only samples with one length that is known lie in a row together.
     fn check_packing(&self) -> Result<(), UserError> {
         if !self.batch.pack {
             return Ok(());
@@ -66,16 +66,12 @@ impl Settings {
             JobName::Sr | JobName::Sequence => "false for any job but `text`",
             JobName::Text => "",
         };
-        if !allowed.is_empty() {
-            return refused("batch.pack", true, allowed);
-        }
-        match self.asked_shares() {
-            Some((key, value, usual)) => {
-                let allowed =
-                    format!("{usual} where `batch.pack` is true: padded samples have shares, packed rows none");
-                refused(&format!("tasks.{key}"), value, &allowed)
+        match (allowed.is_empty(), self.tasks.homogeneous) {
+            (false, _) => refused("batch.pack", true, allowed),
+            (true, true) => {
+                refused("tasks.homogeneous", true, "false where `batch.pack` is true: a row has sections of any source")
             }
-            None => Ok(()),
+            (true, false) => Ok(()),
         }
     }
 

@@ -4,6 +4,7 @@ use burn::data::dataloader::DataLoader;
 use burn::data::dataloader::batcher::Batcher;
 use burn::tensor::Device;
 use plimsoll::{Batches, BatchesError, PackedBuilder, Row, packed_batches};
+use plimsoll_sampler::{EpochEnd, TaskMix};
 
 use super::{Text, Texts, assert_each_once, lengths};
 
@@ -114,4 +115,24 @@ fn an_epoch_and_a_loader_go_on_where_they_were_left() {
     let of_samples = padded.epoch(0).next().unwrap().unwrap().position;
     let of_samples = told(make().resume(&of_samples).err());
     assert_eq!(of_samples, "go on with the samples: the position was taken of padded samples, not of packed rows");
+}
+
+#[test]
+fn texts_of_two_sources_come_in_the_shares_that_are_asked_for_or_by_their_weights() {
+    let of_first = |at: &usize| at.is_multiple_of(4);
+    let shares = Some(vec![0.5, 0.5]);
+    let halves = TaskMix { shares, ends: EpochEnd::FirstExhausted, ..TaskMix::default() };
+    let mixed = of(3000).tasks(move |text| u16::from(!of_first(&text.at))).task_mix(halves).effective_batch(50);
+    let steps: Vec<_> = mixed.build().unwrap().epoch(0).map(|step| texts(&step.unwrap())).collect();
+    let n_first = |texts: &[usize]| texts.iter().filter(|at| of_first(at)).count();
+    let all = steps.concat();
+    assert!(n_first(&all) == 750 && all.len().abs_diff(1500) <= 1, "{} of {}", n_first(&all), all.len());
+    // Of the data they are a quarter.
+    assert!(steps.iter().all(|step| 2 * n_first(step) + 30 > step.len()), "{steps:?}");
+    let weights = (0..400).map(|at| f64::from(u8::from(of_first(&at)))).collect();
+    let drawn: Vec<_> =
+        of(400).weights(weights).build().unwrap().epoch(0).flat_map(|step| texts(&step.unwrap())).collect();
+    assert!(drawn.len() == 400 && drawn.iter().all(of_first));
+    let apart = of(40).tasks(|_| 0).task_mix(TaskMix { homogeneous: true, ..TaskMix::default() });
+    assert!(apart.build().err().unwrap().to_string().contains("`homogeneous` is true"));
 }

@@ -36,15 +36,11 @@ pub enum PackError {
         /// The most that a plan holds.
         most: u64,
     },
-    /// Every sample is in a row once, however much it weighs.
-    #[error("pack rows: the samples have weights, rows hold every sample once; leave the weights out")]
-    Weights,
-    /// Rows are not mixed by tasks.
-    #[error("pack rows: the samples have {n_tasks} tasks, rows are not mixed by them; leave the tasks out")]
-    Tasks {
-        /// How many tasks there are.
-        n_tasks: usize,
-    },
+    /// Rows of one task each.
+    #[error(
+        "pack rows: `homogeneous` is true, rows hold samples of any task; leave it out, or pack each task by itself"
+    )]
+    Homogeneous,
     /// A row does not fit even alone.
     #[error(
         "take packed rows: a row of {positions} positions whose squares sum to {squares} does not fit even alone; set a \

@@ -34,7 +34,7 @@ impl PartialEq for PackedEpoch {
 impl PackPlanner {
     /// Starts an epoch that is packed window by window.
     pub fn epoch(&self, epoch: u64) -> PackedEpoch {
-        PackedEpoch::new(self.clone(), Self::start(epoch))
+        PackedEpoch::new(self.clone(), self.start(epoch))
     }
 
     /// Goes on where a position was taken; packs one window at most.
@@ -51,11 +51,11 @@ impl PackPlanner {
     fn progress_at(&self, position: &PackPosition) -> Result<Progress, PositionError> {
         let here = self.identity();
         position.of.check(&here)?;
-        within("drawn", position.drawn, here.n_samples)?;
+        self.check_drawn(&position.drawn)?;
         for key in position.carried.0.iter() {
             self.piece(*key).ok_or(PositionError::BeyondEpoch { key: "carried", value: *key, most: here.n_samples })?;
         }
-        Ok(Progress { epoch: position.epoch, drawn: position.drawn, carried: position.carried.clone() })
+        Ok(Progress { epoch: position.epoch, drawn: position.drawn.clone(), carried: position.carried.clone() })
     }
 }
 

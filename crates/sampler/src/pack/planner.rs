@@ -7,10 +7,12 @@ use super::load::{PackLoad, PackRule};
 use super::piece::Piece;
 use super::position::Progress;
 use super::rows::PackedRows;
-use crate::block_permutation::BlockPermutation;
 use crate::hash::{Rng, Use, digest};
+use crate::plan::draw::{Drawn, Source, Stretch};
 use crate::plan::identity::Identity;
-use crate::{PackError, SampleIndex};
+use crate::plan::order::in_shares;
+use crate::plan::tasks::Tasks;
+use crate::{PackError, PositionError, SampleIndex, TaskMix, TaskPlan};
 
 /// The most pieces that are carried from a window to the next: a position names each, in 4 bytes of JSON.
 const MOST_CARRIED: usize = 512;
@@ -44,6 +46,9 @@ const PACKING: u64 = 1;
 pub struct PackPlanner {
     index: SampleIndex<1>,
     config: PackConfig,
+    source: Source,
+    /// Whether the order of rows keeps the shares of tasks.
+    keeps_shares: bool,
     identity: Identity,
     /// How many samples come into one window.
     window: usize,
@@ -53,27 +58,39 @@ pub struct PackPlanner {
 }
 
 impl PackPlanner {
-    /// Checks what is wanted; no row is packed yet.
+    /// Checks what is wanted; no row is packed yet. Of tasks, every stretch of rows has the shares that the data have.
     ///
     /// # Errors
     ///
     /// [`PackError::BeyondRow`] with the first sample that is longer than a row may be, where samples are not cut;
     /// [`PackError::Overlap`] when pieces repeat all of one another; [`crate::PlanError::BelowOne`] with the key that is 0;
-    /// [`PackError::TooManyPieces`]; [`PackError::Weights`] and [`PackError::Tasks`] where the index has such.
+    /// [`PackError::TooManyPieces`].
     pub fn try_new(index: SampleIndex<1>, config: PackConfig) -> Result<Self, PackError> {
+        Self::try_mixed(index, config, &TaskMix::default())
+    }
+
+    /// The same with tasks in wanted shares of the samples, as [`crate::BatchPlanner`] mixes them: each window has them, and the
+    /// order of its rows keeps them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::try_new`]; [`PackError::Homogeneous`]; and those that say which shares cannot be.
+    pub fn try_mixed(index: SampleIndex<1>, config: PackConfig, mix: &TaskMix) -> Result<Self, PackError> {
         config.check()?;
-        if index.weights().is_some() {
-            return Err(PackError::Weights);
+        if mix.homogeneous {
+            return Err(PackError::Homogeneous);
         }
-        if index.tasks().is_some() {
-            return Err(PackError::Tasks { n_tasks: index.n_tasks() });
-        }
+        let source = Source::try_new(&index, config.seed, mix)?;
         index.longer_than(config.piece_len()).map_or(Ok(()), |(id, length)| config.check_length(id, length))?;
         let most_pieces = config.n_pieces(index.longest()[0]);
         let n_pieces: u64 = (0..index.n_samples()).map(|id| u64::from(config.n_pieces(length(&index, id)))).sum();
+        let of_epoch = match source.most_rounds() {
+            Some(n_rounds) => n_pieces.saturating_mul(n_rounds),
+            None => source.total().saturating_mul(most_pieces.into()),
+        };
         let most = u64::from(u32::MAX);
-        if n_pieces > most {
-            return Err(PackError::TooManyPieces { n_pieces, most });
+        if of_epoch > most {
+            return Err(PackError::TooManyPieces { n_pieces: of_epoch, most });
         }
         let window = config.window(&index);
         let identity = Identity {
@@ -81,12 +98,14 @@ impl PackPlanner {
             n_samples: index.n_samples() as u64,
             window: window as u64,
             lengths: index.fingerprint(),
-            configuration: digest(format!("{config:?}").as_bytes()),
+            configuration: digest(format!("{config:?} {mix:?}").as_bytes()),
             rule: PACKING,
         };
         Ok(Self {
+            keeps_shares: index.n_tasks() > 1 && mix.diversity_weight.get() > 0.0,
             index,
             config,
+            source,
             identity,
             window,
             n_pieces: usize::try_from(n_pieces).unwrap_or(usize::MAX),
@@ -104,6 +123,11 @@ impl PackPlanner {
         &self.config
     }
 
+    /// What becomes of each task in an epoch, where shares were asked for.
+    pub fn task_plans(&self) -> Option<Vec<TaskPlan>> {
+        self.source.task_plans()
+    }
+
     /// Accepts a rule that has room for any row of this plan.
     ///
     /// # Errors
@@ -118,7 +142,7 @@ impl PackPlanner {
 
     /// Packs an epoch as a whole.
     pub fn plan_epoch(&self, epoch: u64) -> PackedRows {
-        let (mut progress, mut filling) = (Self::start(epoch), Filling::new());
+        let (mut progress, mut filling) = (self.start(epoch), Filling::new());
         let (mut rows, mut all) = (PackedRows::new(self.config.row_len), PackedRows::new(self.config.row_len));
         all.reserve(self.n_pieces);
         while self.plan_window(&mut progress, &mut filling, &mut rows) {
@@ -131,30 +155,40 @@ impl PackPlanner {
         self.identity
     }
 
-    pub(super) fn start(epoch: u64) -> Progress {
-        Progress { epoch, drawn: 0, carried: Carried::default() }
+    pub(super) fn start(&self, epoch: u64) -> Progress {
+        Progress { epoch, drawn: self.source.start(), carried: Carried::default() }
+    }
+
+    pub(super) fn check_drawn(&self, drawn: &Drawn) -> Result<(), PositionError> {
+        self.source.check_drawn(drawn)
     }
 
     /// Packs the next window; says whether there was one.
     pub(super) fn plan_window(&self, progress: &mut Progress, filling: &mut Filling, rows: &mut PackedRows) -> bool {
         let Progress { epoch, drawn, carried } = progress;
-        let start = *drawn;
-        if start == self.identity.n_samples && carried.0.is_empty() {
+        let (start, total) = (drawn.total(), self.source.total());
+        if start == total && carried.0.is_empty() {
             rows.clear();
             return false;
         }
-        *drawn = self.identity.n_samples.min(start + self.window as u64);
         filling.pieces.clear();
         filling.pieces.extend(carried.0.iter().filter_map(|key| self.piece(*key)));
         filling.n_carried = filling.pieces.len();
         let Filling { ids, pieces, .. } = filling;
         ids.clear();
-        BlockPermutation::new(self.identity.n_samples, self.config.seed, *epoch, 0).extend(start..*drawn, ids);
+        self.source.draw(*epoch, drawn, Stretch::Window(self.window), ids);
         self.cut(ids, pieces);
         filling.fill(&self.config, rows);
-        let most = if *drawn == self.identity.n_samples { 0 } else { MOST_CARRIED };
+        let most = if drawn.total() == total { 0 } else { MOST_CARRIED };
         *carried = filling.take_back(rows, most).into_iter().map(|piece| self.key(piece)).collect();
         Filling::shuffle(rows, &mut Rng::new(Use::Rows, self.config.seed, *epoch, start));
+        if let Some(of) = self.index.tasks().filter(|_| self.keeps_shares) {
+            // A piece counts as a sample when it is the first of its sample.
+            let samples = |row: &[Piece]| row.iter().filter(|it| it.start == 0).map(|it| it.id).collect::<Vec<_>>();
+            let of_each = rows.iter().map(|row| samples(row).into_iter());
+            let order = in_shares(of_each, Tasks { of, n: self.index.n_tasks() });
+            rows.arrange(&order);
+        }
         true
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::carried::Carried;
+use crate::plan::draw::Drawn;
 use crate::plan::identity::{Identity, Version};
 
 /// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
@@ -17,7 +18,7 @@ pub struct PackPosition {
     pub row: u64,
     pub(super) of: Identity,
     /// Samples that were drawn before the window.
-    pub(super) drawn: u64,
+    pub(super) drawn: Drawn,
     pub(super) carried: Carried,
     /// What the rows that were taken hold.
     pub(super) digest: u64,
@@ -27,6 +28,6 @@ pub struct PackPosition {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Progress {
     pub(super) epoch: u64,
-    pub(super) drawn: u64,
+    pub(super) drawn: Drawn,
     pub(super) carried: Carried,
 }

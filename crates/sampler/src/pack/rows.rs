@@ -104,6 +104,11 @@ impl<I: Copy> PackedRows<I> {
         &mut self.spans
     }
 
+    /// Puts the rows into this order.
+    pub(super) fn arrange(&mut self, order: &[usize]) {
+        self.spans = order.iter().map(|row| self.spans[*row]).collect();
+    }
+
     /// The pieces of a span.
     fn pieces(&self, (start, end): (u32, u32)) -> &[Piece<I>] {
         &self.pieces[start as usize..end as usize]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::config::TaskMix;
-use super::identity::same;
+use super::identity::{same, within};
 use super::narrow::narrow;
 use super::shares::{TaskPlan, check_shares, next_task, quotas, task_plans};
 use crate::block_permutation::BlockPermutation;
@@ -14,7 +14,7 @@ use crate::{PlanError, PositionError, SampleIndex};
 
 /// The order of an epoch: one permutation of all samples, or one of each task's.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Source {
+pub(crate) struct Source {
     seed: u64,
     n_samples: u64,
     by_task: Option<ByTask>,
@@ -35,16 +35,16 @@ struct ByTask {
 
 /// What an epoch has drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Drawn {
+pub(crate) struct Drawn {
     /// Samples drawn of each permutation.
-    pub(super) drawn: Vec<u64>,
+    pub(crate) drawn: Vec<u64>,
     /// What it was when the last task ran out of samples.
-    pub(super) since: Vec<u64>,
+    pub(crate) since: Vec<u64>,
 }
 
 /// How much is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stretch {
+pub(crate) enum Stretch {
     /// A window of at most so many samples, over which the tasks have the same shares from beginning to end.
     Window(usize),
     /// So many samples.
@@ -56,13 +56,13 @@ pub(super) enum Stretch {
 const LEAST_STRETCH: usize = 32;
 
 impl Drawn {
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.drawn.iter().sum()
     }
 }
 
 impl Source {
-    pub(super) fn try_new<const AXES: usize>(
+    pub(crate) fn try_new<const AXES: usize>(
         index: &SampleIndex<AXES>,
         seed: u64,
         mix: &TaskMix,
@@ -78,13 +78,22 @@ impl Source {
     }
 
     /// Nothing drawn.
-    pub(super) fn start(&self) -> Drawn {
+    pub(crate) fn start(&self) -> Drawn {
         let n = self.by_task.as_ref().map_or(1, |by_task| by_task.shares.len());
         Drawn { drawn: vec![0; n], since: vec![0; n] }
     }
 
+    /// Refuses what a position says was drawn, where no epoch reaches it.
+    pub(crate) fn check_drawn(&self, Drawn { drawn, since }: &Drawn) -> Result<(), PositionError> {
+        let sizes = self.sizes();
+        same("task shares", drawn.len() as u64, sizes.len() as u64)?;
+        same("task shares", since.len() as u64, sizes.len() as u64)?;
+        let mut limits = since.iter().zip(drawn).chain(drawn.iter().zip(&sizes));
+        limits.try_for_each(|(value, most)| within("drawn", *value, *most))
+    }
+
     /// The most that can be drawn of each permutation.
-    pub(super) fn sizes(&self) -> Vec<u64> {
+    fn sizes(&self) -> Vec<u64> {
         match &self.by_task {
             Some(by_task) => by_task.quotas.clone(),
             None => vec![self.n_samples],
@@ -92,11 +101,20 @@ impl Source {
     }
 
     /// Samples of an epoch, each as often as it comes.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.by_task.as_ref().map_or(self.n_samples, |by_task| by_task.quotas.iter().sum())
     }
 
-    pub(super) fn task_plans(&self) -> Option<Vec<TaskPlan>> {
+    /// How often a sample comes in an epoch at most; of those that are drawn with replacement, nobody knows.
+    pub(crate) fn most_rounds(&self) -> Option<u64> {
+        let rounds = |it: &ByTask| {
+            let sizes = it.starts.windows(2).map(|ends| (ends[1] - ends[0]) as u64);
+            sizes.zip(&it.quotas).map(|(size, quota)| quota.div_ceil(size.max(1))).max().unwrap_or(1)
+        };
+        self.weights.is_none().then(|| self.by_task.as_ref().map_or(1, rounds))
+    }
+
+    pub(crate) fn task_plans(&self) -> Option<Vec<TaskPlan>> {
         let by_task = self.by_task.as_ref()?;
         Some(task_plans(&by_task.shares, &by_task.quotas))
     }
@@ -112,7 +130,7 @@ impl Source {
     }
 
     /// Appends the next ids of the epoch, or as many as are left.
-    pub(super) fn draw(&self, epoch: u64, drawn: &mut Drawn, stretch: Stretch, ids: &mut Vec<u32>) {
+    pub(crate) fn draw(&self, epoch: u64, drawn: &mut Drawn, stretch: Stretch, ids: &mut Vec<u32>) {
         if let Some(by_task) = &self.by_task {
             return by_task.draw(self.seed, epoch, drawn, stretch, ids);
         }

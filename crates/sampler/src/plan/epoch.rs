@@ -66,13 +66,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         let PlanPosition { epoch, of, drawn, carried, left, .. } = position;
         of.check(&self.identity)?;
         let n_samples = of.n_samples;
-        let sizes = self.source.sizes();
-        same("task shares", drawn.drawn.len() as u64, sizes.len() as u64)?;
-        same("task shares", drawn.since.len() as u64, sizes.len() as u64)?;
-        let limits = drawn.since.iter().zip(&drawn.drawn).chain(drawn.drawn.iter().zip(&sizes));
-        for (value, most) in limits {
-            within("drawn", *value, *most)?;
-        }
+        self.source.check_drawn(drawn)?;
         for id in position.carried() {
             within("carried", u64::from(*id), n_samples - 1)?;
         }

@@ -50,8 +50,9 @@ pub(crate) const fn within(key: &'static str, value: u64, most: u64) -> Result<(
 pub(crate) struct Version;
 
 impl Version {
-    /// Since 2, ids are written to base 85, and a stream's position holds its batches.
-    const NUMBER: u32 = 2;
+    /// Since 2, ids are written to base 85, and a stream's position holds its batches; since 3, a position of rows says how
+    /// much was drawn of each task.
+    const NUMBER: u32 = 3;
 }
 
 impl Serialize for Version {

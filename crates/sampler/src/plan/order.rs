@@ -12,7 +12,16 @@ use super::tasks::Tasks;
 /// while one task is ahead, a batch of the other waits, and brings it back by no more than its own excess.
 /// With more it was so in every mixture that was tried (`tests/it/shares.rs`), and is not proved.
 pub(super) fn keep_shares<const AXES: usize>(batches: &mut Batches<AXES>, tasks: Tasks<'_>) {
-    let counts: Vec<f64> = batches.iter().flat_map(|batch| count(batch.ids, tasks)).collect();
+    let order = in_shares(batches.iter().map(|batch| batch.ids.iter().copied()), tasks);
+    batches.spans = order.into_iter().map(|index| batches.spans[index]).collect();
+}
+
+/// Orders whatever holds these samples so, and returns what comes first, and next.
+pub(crate) fn in_shares<I>(of_each: impl Iterator<Item = I>, tasks: Tasks<'_>) -> Vec<usize>
+where
+    I: Iterator<Item = u32>,
+{
+    let counts: Vec<f64> = of_each.flat_map(|ids| count(ids, tasks)).collect();
     let counts: Vec<&[f64]> = counts.chunks_exact(tasks.n).collect();
     let n_samples: f64 = counts.iter().copied().flatten().sum();
     let shares: Vec<f64> =
@@ -31,15 +40,15 @@ pub(super) fn keep_shares<const AXES: usize>(batches: &mut Batches<AXES>, tasks:
         for (sum, count) in so_far.iter_mut().zip(counts[index]) {
             *sum += count;
         }
-        order.push(batches.spans[index]);
+        order.push(index);
     }
-    batches.spans = order;
+    order
 }
 
-fn count(ids: &[u32], tasks: Tasks<'_>) -> Vec<f64> {
+fn count(ids: impl Iterator<Item = u32>, tasks: Tasks<'_>) -> Vec<f64> {
     let mut counts = vec![0_u32; tasks.n];
     for id in ids {
-        counts[tasks.of(*id)] += 1;
+        counts[tasks.of(id)] += 1;
     }
     counts.into_iter().map(f64::from).collect()
 }

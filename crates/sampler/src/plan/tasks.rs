@@ -4,9 +4,9 @@ use super::entry::Entry;
 
 /// The task of each sample, by id.
 #[derive(Clone, Copy)]
-pub(super) struct Tasks<'a> {
-    pub(super) of: &'a [u16],
-    pub(super) n: usize,
+pub(crate) struct Tasks<'a> {
+    pub(crate) of: &'a [u16],
+    pub(crate) n: usize,
 }
 
 impl Tasks<'_> {

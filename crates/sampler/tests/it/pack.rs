@@ -2,7 +2,7 @@
 
 use plimsoll_sampler::{
     PackBudget, PackConfig, PackPlanner, PackPosition, PackReport, PackSteps, PackedRows, Piece, SampleIndex, Split,
-    StepSize,
+    StepSize, TaskMix,
 };
 use proptest::prelude::*;
 
@@ -226,13 +226,27 @@ fn what_cannot_be_packed_is_refused_by_name() {
 }
 
 #[test]
-fn weights_and_tasks_that_rows_would_not_keep_are_refused() {
-    let index = || SampleIndex::try_new([[7, 8]]).unwrap();
-    let refused = |index| PackPlanner::try_new(index, PackConfig::new(100)).unwrap_err().to_string();
-    let message = "pack rows: the samples have weights, rows hold every sample once; leave the weights out";
-    assert_eq!(refused(index().with_weights(&[0.0, 1.0]).unwrap()), message);
-    let message = "pack rows: the samples have 3 tasks, rows are not mixed by them; leave the tasks out";
-    assert_eq!(refused(index().with_tasks([0, 2]).unwrap()), message);
+fn rows_of_one_task_each_are_refused() {
+    let index = SampleIndex::try_new([[7, 8]]).unwrap().with_tasks([0, 1]).unwrap();
+    let mix = TaskMix { homogeneous: true, ..TaskMix::default() };
+    let message =
+        "pack rows: `homogeneous` is true, rows hold samples of any task; leave it out, or pack each task by itself";
+    assert_eq!(PackPlanner::try_mixed(index, PackConfig::new(100), &mix).unwrap_err().to_string(), message);
+}
+
+#[test]
+fn samples_are_drawn_by_their_weights() {
+    let lengths: Vec<u32> = (0..4_000).map(|id| 1 + id % 90).collect();
+    let weights: Vec<f64> = (0..4_000).map(|id| f64::from(id % 4)).collect();
+    let index = SampleIndex::try_new([lengths]).unwrap().with_weights(&weights).unwrap();
+    let rows = PackPlanner::try_new(index, PackConfig::new(100)).unwrap().plan_epoch(0);
+    let mut n_of = [0_u32; 4];
+    rows.iter().flatten().for_each(|piece| n_of[piece.id as usize % 4] += 1);
+    // A standard deviation is 32 at most.
+    for (n, expected) in n_of.into_iter().zip([0.0, 1.0, 2.0, 3.0]) {
+        assert!((f64::from(n) - 4_000.0 * expected / 6.0).abs() < 5.0 * 32.0, "{n_of:?}");
+    }
+    assert_eq!(n_of.iter().sum::<u32>(), 4_000);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! How far the steps of a mixture are from the shares of its sources.
 
-use plimsoll_sampler::{BatchPlanner, EpochEnd, PaddedBudget, PlanConfig, SampleIndex, StepPlanner, StepSize, TaskMix};
+use plimsoll_sampler::{
+    BatchPlanner, EpochEnd, PackBudget, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex, Split,
+    StepPlanner, StepSize, TaskMix,
+};
 use plimsoll_types::Fraction;
 use proptest::prelude::*;
 
@@ -97,6 +100,76 @@ fn twenty_steps_of_full_diversity_keep_the_shares_to_three_samples() {
         let mixture = Mixture { tasks, lengths, shares, budget: 32_768, window, seed: 3 };
         let (off, _) = mixture.most_off(Fraction::ONE, size);
         assert!(off < 3.0 + 1e-6, "off by {off} samples, window {window:?}, {size} samples a step");
+    }
+}
+
+/// Packed rows of a mixture.
+fn rows_of(mixture: &Mixture, ends: EpochEnd, row_len: u32) -> PackPlanner {
+    let index = SampleIndex::try_new([mixture.lengths.clone()]).unwrap().with_tasks(mixture.tasks.clone()).unwrap();
+    let config = PackConfig { split: Split::Cut { overlap: 0 }, seed: mixture.seed, ..PackConfig::new(row_len) };
+    let shares = Some(mixture.shares.clone());
+    let mix = TaskMix { shares, ends, normalize_shares: true, ..TaskMix::default() };
+    PackPlanner::try_mixed(index, PackConfig { window: mixture.window, ..config }, &mix).unwrap()
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    #[test]
+    fn packed_rows_have_every_sample_as_often_as_shares_say_and_go_on_anywhere(
+        mixture in mixture(), row_len in 20u32..3_000, end in 0usize..3, part in 0.0..1.0
+    ) {
+        let ends = [EpochEnd::AllOnce, EpochEnd::FirstExhausted, EpochEnd::LastExhausted][end];
+        let planner = rows_of(&mixture, ends, row_len);
+        let rows = planner.plan_epoch(1);
+        let (mut n_of, mut positions) = (vec![0_u64; mixture.tasks.len()], vec![0_u64; mixture.tasks.len()]);
+        for piece in rows.iter().flatten() {
+            n_of[piece.id as usize] += u64::from(piece.start == 0);
+            positions[piece.id as usize] += u64::from(piece.len());
+        }
+        for ((n, positions), length) in n_of.iter().zip(positions).zip(&mixture.lengths) {
+            prop_assert_eq!(positions, n * u64::from(*length));
+        }
+        for (task, plan) in planner.task_plans().unwrap().into_iter().enumerate() {
+            let of_task: Vec<u64> = (0..n_of.len()).filter(|id| usize::from(mixture.tasks[*id]) == task).map(|id| n_of[id]).collect();
+            prop_assert_eq!(of_task.iter().sum::<u64>(), plan.n_samples);
+            // None comes again before all others have come as often.
+            let (least, most) = (of_task.iter().min().unwrap_or(&0), of_task.iter().max().unwrap_or(&0));
+            prop_assert!(most - least <= 1);
+        }
+        let one = PackBudget { rows: 1, squares: u64::MAX };
+        let mut epoch = planner.epoch(1);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of the rows")]
+        let n_before = (part * rows.len() as f64) as usize;
+        (0..n_before).for_each(|_| drop(epoch.next_batch(&one).unwrap()));
+        let saved = serde_json::to_string(&epoch.position()).unwrap();
+        let mut resumed = planner.resume(&serde_json::from_str(&saved).unwrap()).unwrap();
+        for row in rows.iter().skip(n_before) {
+            let found = resumed.next_batch(&one).unwrap().unwrap();
+            prop_assert_eq!(found.get(0), Some(row));
+        }
+        prop_assert!(resumed.next_batch(&one).unwrap().is_none());
+    }
+}
+
+#[test]
+fn rows_keep_the_shares_of_five_sources_until_one_has_no_more() {
+    let tasks: Vec<u16> = (0..20_000).map(|id| [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4][id % 11]).collect();
+    let (lengths, shares) = (chats(tasks.len()), vec![0.4, 0.25, 0.2, 0.1, 0.05]);
+    for window in [None, Some(300), Some(2_000)] {
+        let (tasks, lengths, shares) = (tasks.clone(), lengths.clone(), shares.clone());
+        let mixture = Mixture { tasks, lengths, shares, budget: 32_768, window, seed: 3 };
+        let rows = rows_of(&mixture, EpochEnd::FirstExhausted, 8_192).plan_epoch(0);
+        let largest = rows.iter().map(<[_]>::len).max().unwrap();
+        let (mut sums, mut sum) = (vec![vec![0.0; 5]], vec![0.0; 5]);
+        for piece in rows.iter().map(|row| row.iter().filter(|it| it.start == 0)) {
+            piece.for_each(|it| sum[usize::from(mixture.tasks[it.id as usize])] += 1.0);
+            sums.push(sum.clone());
+        }
+        let stretches =
+            (0..sums.len()).flat_map(|from| sums[from..].iter().take(STRETCH + 1).map(move |to| (from, to)));
+        let off = stretches.map(|(from, to)| mixture.off(&sums[from], to)).fold(0.0, f64::max);
+        assert!(off < largest as f64, "off by {off} samples, the largest row has {largest}, window {window:?}");
     }
 }
 

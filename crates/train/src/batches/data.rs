@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_sampler::{PackConfig, PackError, Piece, PlanConfig, PlanError, SamplerError};
+use plimsoll_sampler::{PackConfig, PackError, Piece, PlanConfig, PlanError, SamplerError, TaskMix};
 use plimsoll_types::{Bytes, Extent};
 
 use super::error::BatchesError;
@@ -33,7 +33,7 @@ pub(super) enum Layout {
         plan: PlanConfig<1>,
     },
     /// Those of a row are one.
-    Packed(PackConfig),
+    Packed(PackConfig, TaskMix),
 }
 
 /// Where an epoch begins.
@@ -70,7 +70,7 @@ impl<I> Items<I> {
                     _ => planning.order(table.samples::<3>(range)?),
                 }
             }
-            Layout::Packed(config) => packed(table.samples::<1>(range)?, step.size_of_rows(), *config),
+            Layout::Packed(config, mix) => packed(table.samples::<1>(range)?, step.size_of_rows(), *config, mix),
         };
         planned.map_err(|error| self.by_index(error, range.start))
     }
@@ -140,7 +140,7 @@ impl<I> Data<I> {
     pub(super) fn extent(&self, unit: &[Piece]) -> Extent {
         match &self.items.layout {
             Layout::Padded { .. } => self.items.table.extent(self.first + unit[0].id as usize),
-            Layout::Packed(config) => Extent::new(config.row_len),
+            Layout::Packed(config, _) => Extent::new(config.row_len),
         }
     }
 
@@ -148,7 +148,7 @@ impl<I> Data<I> {
     pub(super) fn multiple_of(&self) -> usize {
         match &self.items.layout {
             Layout::Padded { plan, .. } => plan.multiple_of as usize,
-            Layout::Packed(_) => 1,
+            Layout::Packed(..) => 1,
         }
     }
 
@@ -165,7 +165,7 @@ impl<I> Data<I> {
     fn most_taken(&self) -> usize {
         match &self.items.layout {
             Layout::Padded { .. } => self.n_items - 1,
-            Layout::Packed(_) => usize::MAX,
+            Layout::Packed(..) => usize::MAX,
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plimsoll_sampler::{
     BatchPlanner, PackBudget, PackConfig, PackPlanner, PackSteps, Piece, PlanConfig, PlannedStep, SampleIndex,
-    StepPlanner, StepSize,
+    StepPlanner, StepSize, TaskMix,
 };
 
 use super::error::BatchesError;
@@ -133,8 +133,9 @@ pub(super) fn packed(
     index: SampleIndex<1>,
     size: StepSize,
     config: PackConfig,
+    mix: &TaskMix,
 ) -> Result<(Box<dyn Order>, usize), BatchesError> {
-    let planner = PackPlanner::try_new(index, config)?;
+    let planner = PackPlanner::try_mixed(index, config, mix)?;
     let (n_rows, steps) = (planner.plan_epoch(0).len(), PackSteps::try_new(&planner, size)?);
     Ok((Box::new(Packed { planner, steps, size }), n_rows))
 }

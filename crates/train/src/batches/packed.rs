@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::Dataset;
-use plimsoll_sampler::{PackConfig, Split};
+use plimsoll_sampler::{PackConfig, Split, TaskMix};
 use plimsoll_types::Bytes;
 
 use super::builder::READ_AHEAD;
-use super::costs::{Columns, Costs};
+use super::costs::{Columns, Costs, TaskOf};
 use super::data::{Data, Items, Layout};
 use super::error::BatchesError;
 use super::group::StepOf;
@@ -71,6 +71,9 @@ pub fn packed_batches<I: Send + 'static, O: 'static>(
         samples: Samples { dataset: Arc::new(dataset), size: None },
         batcher: Arc::new(batcher),
         costs: Costs::One,
+        tasks: None,
+        weights: None,
+        mix: TaskMix::default(),
         step: StepOf { size: 32, is_cost: false, groups: 1 },
         config: PackConfig::new(row_len),
         workers: 1,
@@ -85,6 +88,9 @@ pub struct PackedBuilder<I, O> {
     samples: Samples<I>,
     batcher: Arc<dyn Batcher<Row<I>, O>>,
     costs: Costs<I>,
+    tasks: Option<TaskOf<I>>,
+    weights: Option<Vec<f64>>,
+    mix: TaskMix,
     step: StepOf,
     config: PackConfig,
     workers: usize,
@@ -143,6 +149,26 @@ impl<I: Send + 'static, O: 'static> PackedBuilder<I, O> {
         Self { config: PackConfig { window: Some(n_samples), ..self.config }, ..self }
     }
 
+    /// Says which task or source a sample belongs to, from 0; every sample is read once for it when the batches are built.
+    ///
+    /// A row has samples of any; how they are mixed is said by [`Self::task_mix`].
+    #[must_use]
+    pub fn tasks(self, task: impl Fn(&I) -> u16 + Send + Sync + 'static) -> Self {
+        Self { tasks: Some(Arc::new(task)), ..self }
+    }
+
+    /// Mixes the tasks so: in wanted shares of the samples, which every stretch of rows has, until one has no more.
+    #[must_use]
+    pub fn task_mix(self, mix: TaskMix) -> Self {
+        Self { mix, ..self }
+    }
+
+    /// Draws as many samples as there are with replacement, each in proportion to its weight, in the order of the dataset.
+    #[must_use]
+    pub fn weights(self, weights: Vec<f64>) -> Self {
+        Self { weights: Some(weights), ..self }
+    }
+
     /// Reads with so many threads, one row each at a time; 1 by default. The batches are the same for any number.
     #[must_use]
     pub fn workers(self, n_workers: usize) -> Self {
@@ -186,7 +212,8 @@ impl<I: Send + 'static, O: 'static> PackedBuilder<I, O> {
     /// [`BatchesError::CostCount`], [`BatchesError::Sampler`] where what is wanted cannot be planned, such as a sample that is
     /// longer than a row, and [`BatchesError::Read`] or [`BatchesError::ReadPanicked`] when a sample cannot be read.
     pub fn build(self) -> Result<Batches<Row<I>, O>, BatchesError> {
-        let Self { samples, batcher, costs, step, config, workers, read_ahead, units, rows } = self;
+        let Self { samples, batcher, costs, tasks, weights, mix, step, config, workers, read_ahead, units, rows } =
+            self;
         if samples.dataset.is_empty() {
             return Err(BatchesError::NoSamples);
         }
@@ -194,8 +221,8 @@ impl<I: Send + 'static, O: 'static> PackedBuilder<I, O> {
         if workers == 0 {
             return Err(BatchesError::BelowOne { key: "workers" });
         }
-        let Columns { lengths, .. } = costs.columns(&*samples.dataset, None, false, workers)?;
-        let table = Table::try_new(lengths, None, None, None)?;
+        let Columns { lengths, tasks } = costs.columns(&*samples.dataset, tasks.as_ref(), false, workers)?;
+        let table = Table::try_new(lengths, tasks, weights, None)?;
         let range = 0..table.n_samples();
         let items = Items {
             supply: Box::new(InRows { samples, row_len: config.row_len }),
@@ -203,7 +230,7 @@ impl<I: Send + 'static, O: 'static> PackedBuilder<I, O> {
             workers,
             read_ahead,
             step,
-            layout: Layout::Packed(config),
+            layout: Layout::Packed(config, mix),
             table,
         };
         Ok(Batches { data: Arc::new(Data::try_new(Arc::new(items), range)?), batcher, rows })

@@ -82,9 +82,6 @@ pub enum LoaderError {
         /// Samples of an epoch.
         n_samples: u64,
     },
-    /// Shares of tasks that are packed.
-    #[error("pack the samples: rows are not mixed by tasks; the shares and the mix of tasks take padded samples")]
-    PackedTasks,
     /// Shares of tasks whose samples stay together.
     #[error(
         "keep groups together: they are not mixed by tasks; the shares and the mix of tasks take samples one by one"

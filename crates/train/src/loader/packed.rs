@@ -40,11 +40,8 @@ impl Packed {
         sizes: &[u32],
         position: Option<PackedPosition>,
     ) -> Result<Self, LoaderError> {
-        if config.tasks.shares.is_some() {
-            return Err(LoaderError::PackedTasks);
-        }
         let rows = PackConfig { seed: config.seed, window: config.window, ..PackConfig::new(row_len) };
-        let planner = PackPlanner::try_new(index, rows)?;
+        let planner = PackPlanner::try_mixed(index, rows, &config.tasks)?;
         let (size, most_rows) = (config.step_size(), config.rows(row_len));
         let mut packed = Self {
             steps: PackSteps::try_new(&planner, size)?.of_at_most(most_rows),

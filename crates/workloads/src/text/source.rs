@@ -34,8 +34,7 @@ impl TextSource {
     /// Trains on a corpus, whose sections are packed into rows of so many tokens, or padded where that is not said.
     pub fn new(corpus: Arc<Corpus>, row_len: Option<u32>) -> Self {
         let index = corpus.train.index().clone();
-        let index =
-            if row_len.is_none() && 1 < corpus.sources.len() { of_sources(index, &corpus.sources) } else { Ok(index) };
+        let index = if 1 < corpus.sources.len() { of_sources(index, &corpus.sources) } else { Ok(index) };
         let index = index.unwrap_or_else(|error| unreachable!("all sections are of these sources: {error}"));
         Self { corpus, index, row_len }
     }
