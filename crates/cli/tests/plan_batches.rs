@@ -234,10 +234,6 @@ fn packed_rows_have_the_shares_that_are_asked_for_and_samples_their_weights() {
     assert!(ids.chunks_exact(400).all(|some| n_code(some).abs_diff(200) <= 20));
     let (_, ids) = of(&["--weights", "weights.txt"]);
     assert!(ids.len() == 5_000 && n_code(&ids) == 5_000);
-    let args = [&packed[..], &["--homogeneous"]].concat();
-    refused(&plan(folder.path(), &args), &["--homogeneous", "cannot be used with", "--row-len"]);
-    let args = [&packed[..], &["--shares", "books=0.5,code=0.4"]].concat();
-    refused(&plan(folder.path(), &args), &["`--shares` sum to 0.9, not to 1; `--normalize-shares`"]);
 }
 
 #[test]
@@ -374,6 +370,11 @@ fn flags_that_do_not_go_together_are_refused_with_what_would() {
         ),
         (&["--budget", "512", "--groups", "one.txt", "--tasks", "tasks.txt"], "cannot be used with"),
         (&["--budget", "512", "--groups", "two.txt", "--drop-last"], "cannot be used with"),
+        (&["--budget", "512", "--row-len", "300", "--tasks", "tasks.txt", "--homogeneous"], "cannot be used with"),
+        (
+            &["--budget", "512", "--row-len", "300", "--tasks", "tasks.txt", "--shares", "code=0.5,books=0.4"],
+            "sum to 0.9, not to 1; `--normalize-shares` divides",
+        ),
     ] {
         let output = plan_of(folder.path(), args);
         let stderr = String::from_utf8_lossy(&output.stderr);

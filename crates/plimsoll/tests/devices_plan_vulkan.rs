@@ -12,7 +12,7 @@ use plimsoll_probe::{DeviceKind, open};
 
 use self::devices::{Net, adam, beyond, on_both, reserved, rows};
 
-/// Trains two steps as Burn's own loop does, from empty pages, and returns the peak of the heap, and what the card reserves
+/// Trains as Burn's own loop does, from empty pages, and returns the peak of the heap, and what the card reserves
 /// besides then.
 fn needed_by_own_loop(n_samples: usize, cpu: &Device, card: &Device) -> [Bytes; 2] {
     card.memory_cleanup();
@@ -20,7 +20,8 @@ fn needed_by_own_loop(n_samples: usize, cpu: &Device, card: &Device) -> [Bytes; 
     let mut heap = open(DeviceKind::Flex, None).unwrap();
     heap.reset_peak().unwrap();
     let (mut net, mut optimizer) = (Net::init(cpu, card), adam());
-    for _ in 0..2 {
+    // The fourth may be the first to find no room between what those before it have left.
+    for _ in 0..5 {
         let gradients = net.loss(n_samples, cpu, card).backward();
         // What is fused ends with the pass, as in a step that reads its loss.
         card.flush().unwrap();
@@ -39,7 +40,7 @@ fn a_plan_bounds_what_burns_own_loop_needs_on_each_device_and_the_tightest_decid
         let make = || (Net::init(cpu, card), adam());
         let loss = |net: &Net, rows| net.loss_of(rows, card);
         let planned = plan(cpu, make, |n, _| rows(n, cpu), loss).shapes([(8, 1), (64, 1), (256, 1)]);
-        let limit = beyond(DeviceKind::Vulkan(0), Bytes::mib(48));
+        let limit = beyond(DeviceKind::Vulkan(0), Bytes::mib(64));
         let plan = planned.capacity(beyond(DeviceKind::Flex, Bytes::gib(1))).also_on(card, limit).run().unwrap();
         assert_eq!(plan.shapes.iter().map(|it| it.fits).collect::<Vec<_>>(), [true, true, false], "{plan}");
         assert!(plan.tightest(256, 1).unwrap().device.starts_with("vulkan:0"), "{plan}");

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_sampler::{EpochEnd, SampleIndex, TaskMix};
 use plimsoll_train::{
-    Draw, EndedEpoch, Item, Lengths, Loader, LoaderConfig, LoaderPosition, Source, SourceError, StepUnit, Wanted,
+    Draw, EndedEpoch, Item, Lengths, Loader, LoaderConfig, LoaderError, LoaderPosition, Source, SourceError, StepUnit,
+    Wanted,
 };
 use plimsoll_types::{Bytes, Extent, StepShape};
 use proptest::prelude::*;
