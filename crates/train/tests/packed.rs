@@ -174,7 +174,8 @@ fn rows_of_several_tasks_have_the_shares_that_are_asked_for() {
             seen.extend(rows.concat());
             ends_epoch = ends;
         }
-        let n_of = |task| seen.iter().filter(|id| tasks[**id as usize] == task).count();
+        let of_task = |id: &u64, task: u16| tasks[usize::try_from(*id).unwrap()] == task;
+        let n_of = |task| seen.iter().filter(|id| of_task(id, task)).count();
         // Those of the first come three times, the others once.
         assert_eq!([n_of(0), n_of(1)], [45, 45]);
         seen.sort_unstable();
