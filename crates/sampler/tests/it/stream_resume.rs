@@ -147,8 +147,8 @@ fn a_stream_that_resumes_under_a_smaller_rule_goes_on_as_if_it_had_changed_there
 #[test]
 fn a_position_of_another_version_is_refused_by_it() {
     let saved = serde_json::to_string(&stopped()).unwrap();
-    let other = saved.replace("\"version\":2", "\"version\":1").replace("\"pending\":\"", "\"pending\":\"~");
+    let other = saved.replace("\"version\":3", "\"version\":2").replace("\"pending\":\"", "\"pending\":\"~");
     let error = serde_json::from_str::<StreamPosition<1>>(&other).unwrap_err().to_string();
-    let message = "resume an epoch: the position is of `version` 1, this program reads version 2";
+    let message = "resume an epoch: the position is of `version` 2, this program reads version 3";
     assert!(error.starts_with(message), "{error}");
 }
