@@ -17,8 +17,8 @@ const POINT: f64 = 0.002;
 struct Heads<'a, const AXES: usize> {
     entries: &'a [Entry<AXES>],
     lattice: &'a Lattice<AXES>,
-    /// The places of the entries of each task, the next one last.
-    places: Vec<Vec<u32>>,
+    /// For each entry one more than the place of the one before it of its task; 0 when there is none.
+    before: Vec<u32>,
     next: Vec<Head<AXES>>,
     weight: f64,
     /// The most by which a sample may differ from the next one on an axis: no diversity makes up for more.
@@ -31,6 +31,7 @@ struct Head<const AXES: usize> {
     /// One more than its place among the entries; 0 when the task has no more.
     end: u32,
     padded: [u32; AXES],
+    n_left: u32,
     /// The task's share of the samples that are left.
     share: f64,
     in_batch: f64,
@@ -68,10 +69,16 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
 
 impl<'a, const AXES: usize> Heads<'a, AXES> {
     fn new(entries: &'a [Entry<AXES>], lattice: &'a Lattice<AXES>, tasks: Tasks<'_>, weight: Fraction) -> Self {
-        let next = vec![Head { end: 0, padded: [0; AXES], share: 0.0, in_batch: 0.0 }; tasks.n];
-        let (places, weight) = (tasks.places(entries), weight.get());
+        let mut next = vec![Head { end: 0, padded: [0; AXES], n_left: 0, share: 0.0, in_batch: 0.0 }; tasks.n];
+        let follow = |(end, entry): (u32, &Entry<AXES>)| {
+            let head = &mut next[tasks.of(entry.id)];
+            head.n_left += 1;
+            std::mem::replace(&mut head.end, end)
+        };
+        let before = (1..).zip(entries).map(follow).collect();
+        let weight = weight.get();
         let most_misfit = 2.0 * weight / (1.0 - weight) * POINT;
-        let mut heads = Self { entries, lattice, places, next, weight, most_misfit };
+        let mut heads = Self { entries, lattice, before, next, weight, most_misfit };
         for task in 0..tasks.n {
             heads.look(task);
         }
@@ -81,9 +88,9 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
 
     /// Begins a batch: the shares are those of the samples that are left, so that what one batch lacks is made up for.
     fn begin(&mut self) {
-        let n_left: usize = self.places.iter().map(Vec::len).sum();
-        for (head, places) in self.next.iter_mut().zip(&self.places) {
-            (head.share, head.in_batch) = (places.len() as f64 / n_left as f64, 0.0);
+        let n_left: u32 = self.next.iter().map(|head| head.n_left).sum();
+        for head in &mut self.next {
+            (head.share, head.in_batch) = (f64::from(head.n_left) / f64::from(n_left), 0.0);
         }
     }
 
@@ -92,20 +99,21 @@ impl<'a, const AXES: usize> Heads<'a, AXES> {
     }
 
     fn take(&mut self, task: usize) {
-        self.places[task].pop();
-        self.next[task].in_batch += 1.0;
+        let head = &mut self.next[task];
+        head.end = self.before[head.end as usize - 1];
+        head.n_left -= 1;
+        head.in_batch += 1.0;
         self.look(task);
     }
 
-    /// Looks at the next sample of a task.
+    /// Looks at the next sample of a task, if there is one.
+    #[inline]
     fn look(&mut self, task: usize) {
         let head = &mut self.next[task];
-        let Some(place) = self.places[task].last() else {
-            head.end = 0;
-            return;
-        };
-        let lengths = self.entries[*place as usize].lengths;
-        (head.end, head.padded) = (place + 1, self.lattice.cell(lengths).unwrap_or(lengths));
+        if let Some(place) = head.end.checked_sub(1) {
+            let lengths = self.entries[place as usize].lengths;
+            head.padded = self.lattice.cell(lengths).unwrap_or(lengths);
+        }
     }
 
     /// The task whose next sample is the first to come, by length alone.

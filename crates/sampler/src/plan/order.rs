@@ -21,7 +21,7 @@ pub(crate) fn in_shares<I>(of_each: impl Iterator<Item = I>, tasks: Tasks<'_>) -
 where
     I: Iterator<Item = u32>,
 {
-    let counts: Vec<f64> = of_each.flat_map(|ids| count(ids, tasks)).collect();
+    let counts = counts(of_each, tasks);
     let counts: Vec<&[f64]> = counts.chunks_exact(tasks.n).collect();
     let n_samples: f64 = counts.iter().copied().flatten().sum();
     let shares: Vec<f64> =
@@ -45,12 +45,16 @@ where
     order
 }
 
-fn count(ids: impl Iterator<Item = u32>, tasks: Tasks<'_>) -> Vec<f64> {
-    let mut counts = vec![0_u32; tasks.n];
-    for id in ids {
-        counts[tasks.of(id)] += 1;
+/// How many samples of each task each has, one after the other.
+fn counts<I: Iterator<Item = u32>>(of_each: impl Iterator<Item = I>, tasks: Tasks<'_>) -> Vec<f64> {
+    let mut counts = Vec::new();
+    for ids in of_each {
+        let start = counts.len();
+        counts.resize(start + tasks.n, 0.0);
+        let own = &mut counts[start..];
+        ids.for_each(|id| own[tasks.of(id)] += 1.0);
     }
-    counts.into_iter().map(f64::from).collect()
+    counts
 }
 
 /// The queue whose head leaves the sums closest to the shares.
