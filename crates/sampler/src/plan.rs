@@ -40,6 +40,7 @@ pub(crate) mod resuming;
 mod rounds;
 mod rule;
 mod shares;
+mod spare;
 mod step;
 mod step_queue;
 mod steps;

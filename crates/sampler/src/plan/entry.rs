@@ -9,28 +9,8 @@ pub(super) struct Entry<const AXES: usize> {
     pub(super) id: u32,
 }
 
-/// Room for as many entries again; what it holds means nothing, so that all such rooms are equal.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Spare<const AXES: usize>(Vec<Entry<AXES>>);
-
-impl<const AXES: usize> PartialEq for Spare<AXES> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl<const AXES: usize> Spare<AXES> {
-    /// Room for so many.
-    pub(super) fn of(&mut self, n: usize) -> &mut [Entry<AXES>] {
-        if self.0.len() < n {
-            self.0.resize(n, Entry::NONE);
-        }
-        &mut self.0[..n]
-    }
-}
-
 impl<const AXES: usize> Entry<AXES> {
-    const NONE: Self = Self { lengths: [0; AXES], id: 0 };
+    pub(super) const NONE: Self = Self { lengths: [0; AXES], id: 0 };
 }
 
 /// The most bits of a key that one pass sorts by: 8 192 counters just fit into the nearest cache, and save a second pass.

@@ -18,7 +18,7 @@ struct Heads<'a, const AXES: usize> {
     entries: &'a [Entry<AXES>],
     lattice: &'a Lattice<AXES>,
     /// For each entry one more than the place of the one before it of its task; 0 when there is none.
-    before: Vec<u32>,
+    before: &'a [u32],
     next: Vec<Head<AXES>>,
     weight: f64,
     /// The most by which a sample may differ from the next one on an axis: no diversity makes up for more.
@@ -38,7 +38,7 @@ struct Head<const AXES: usize> {
 }
 
 /// Fills batches longest first, each sample by the priority `(1 − weight) · fit + weight · diversity` among the next
-/// ones of all tasks.
+/// ones of all tasks; `room` is for a number for each entry.
 ///
 /// Fit falls by one for each [`POINT`] by which the sample's padded length differs from that of the next one; diversity
 /// is what the batch lacks of the task to have the shares of the window, in samples, at most 1 either way.
@@ -47,9 +47,10 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
     tasks: Tasks<'_>,
     weight: Fraction,
     fit: &Fit<R, AXES>,
+    room: &mut Vec<u32>,
     out: &mut Batches<AXES>,
 ) {
-    let mut heads = Heads::new(entries, &fit.lattice, tasks, weight);
+    let mut heads = Heads::new(entries, &fit.lattice, tasks, weight, room);
     let mut open = Open::new(fit, out);
     while let Some(first) = heads.first() {
         let best = heads.best(first, open.len());
@@ -68,14 +69,21 @@ pub(super) fn mixed<R: CapacityRule<AXES>, const AXES: usize>(
 }
 
 impl<'a, const AXES: usize> Heads<'a, AXES> {
-    fn new(entries: &'a [Entry<AXES>], lattice: &'a Lattice<AXES>, tasks: Tasks<'_>, weight: Fraction) -> Self {
+    fn new(
+        entries: &'a [Entry<AXES>],
+        lattice: &'a Lattice<AXES>,
+        tasks: Tasks<'_>,
+        weight: Fraction,
+        before: &'a mut Vec<u32>,
+    ) -> Self {
         let mut next = vec![Head { end: 0, padded: [0; AXES], n_left: 0, share: 0.0, in_batch: 0.0 }; tasks.n];
         let follow = |(end, entry): (u32, &Entry<AXES>)| {
             let head = &mut next[tasks.of(entry.id)];
             head.n_left += 1;
             std::mem::replace(&mut head.end, end)
         };
-        let before = (1..).zip(entries).map(follow).collect();
+        before.clear();
+        before.extend((1..).zip(entries).map(follow));
         let weight = weight.get();
         let most_misfit = 2.0 * weight / (1.0 - weight) * POINT;
         let mut heads = Self { entries, lattice, before, next, weight, most_misfit };

@@ -41,19 +41,24 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             window.batches.clear();
             return false;
         }
-        let samples = self.draw(progress, Stretch::Window(self.window));
-        match self.kinds_of(&samples) {
-            Some(kinds) => {
-                // The ids are dropped before there are batches, so that these take their room.
-                let queues = {
-                    let ids = samples.carried_first();
-                    self.queued(kinds, &ids, &mut window.entries)
-                };
-                self.plan_kinds(kinds, queues, before, progress, window);
-            }
-            None => self.plan_ids(&samples.ids, before, progress, window),
+        let samples = self.draw(progress, Stretch::Window(self.window), std::mem::take(&mut window.spare.ids));
+        if let Some(kinds) = self.kinds_of(&samples) {
+            let (ids, room) = (samples.carried_first(), std::mem::take(&mut window.spare.queues));
+            let queues = self.queued(kinds, &ids, &mut window.entries, room);
+            self.keep(ids, progress, window);
+            self.plan_kinds(kinds, queues, before, progress, window);
+        } else {
+            self.plan_ids(&samples.ids, before, progress, window);
+            self.keep(samples.ids, progress, window);
         }
         true
+    }
+
+    /// Keeps the room of ids for the next window; the batches of the last one take it.
+    fn keep(&self, ids: Vec<u32>, progress: &Progress, window: &mut Window<AXES>) {
+        if progress.drawn.total() < self.source.total() {
+            window.spare.ids = ids;
+        }
     }
 
     /// Plans what other rules have left of the next window.
@@ -64,12 +69,12 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         window: &mut Window<AXES>,
     ) -> Result<(), PositionError> {
         let before = progress.drawn.total();
-        let samples = self.draw(progress, Stretch::Exactly(left.n_drawn));
+        let samples = self.draw(progress, Stretch::Exactly(left.n_drawn), Vec::new());
         // Another plan of the same window has another order.
         let stream = |n_waiting: usize| before | (1 + n_waiting as u64) << u32::BITS;
         if left.by_kind {
             let (kinds, n_samples) = (self.kinds()?, samples.ids.len());
-            let queues = self.queued(kinds, &samples.carried_first(), &mut window.entries);
+            let queues = self.queued(kinds, &samples.carried_first(), &mut window.entries, Queues::default());
             let queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(n_samples))?;
             let mut waits = queues.waits();
             window.entries.retain(|entry| waits(entry.id));
@@ -90,14 +95,14 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         used: &[u32],
         same_kinds: bool,
     ) -> Result<Left, PositionError> {
-        let samples = self.draw(&mut before.clone(), Stretch::Exactly(n_drawn));
+        let samples = self.draw(&mut before.clone(), Stretch::Exactly(n_drawn), Vec::new());
         let mut bits = BitWriter::default();
         let all = samples.ids.clone();
         let is_by_kind = left.map_or_else(|| self.kinds_of(&samples).is_some(), |left| left.by_kind);
         let waits = if is_by_kind {
             let (kinds, ids) = (self.kinds()?, samples.carried_first());
             let mut entries = Vec::new();
-            let mut queues = self.queued(kinds, &ids, &mut entries);
+            let mut queues = self.queued(kinds, &ids, &mut entries, Queues::default());
             if let Some(left) = left {
                 queues = queues.read(&mut left.taken.reader()).ok_or_else(|| wrong(ids.len()))?;
             }
@@ -132,8 +137,9 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
         Ok(Left { n_drawn, by_kind: false, taken: bits.finish() })
     }
 
-    fn draw(&self, progress: &mut Progress, stretch: Stretch) -> Samples {
-        let mut ids = Vec::new();
+    /// Draws the next samples, in the room of others.
+    fn draw(&self, progress: &mut Progress, stretch: Stretch, mut ids: Vec<u32>) -> Samples {
+        ids.clear();
         self.source.draw(progress.epoch, &mut progress.drawn, stretch, &mut ids);
         let n_drawn = ids.len();
         ids.extend_from_slice(&progress.carried.0);
@@ -188,6 +194,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
             *kind = queues.pop(*kind);
         }
         progress.carried = Ids::from_iter(carried);
+        window.spare.queues = queues;
         if (0..AXES).any(|axis| has_edges(&self.config, axis)) {
             // A kind says no more than which edge holds a sample.
             window.batches.measure(|id| self.planned_lengths(id).unwrap_or([0; AXES]));
@@ -240,13 +247,13 @@ impl<R: CapacityRule<AXES>, const AXES: usize> BatchPlanner<R, AXES> {
     }
 
     /// Queues the samples, and fills them in by their kinds.
-    fn queued(&self, kinds: &Kinds<AXES>, ids: &[u32], entries: &mut Vec<Entry<AXES>>) -> Queues {
+    fn queued(&self, kinds: &Kinds<AXES>, ids: &[u32], entries: &mut Vec<Entry<AXES>>, room: Queues) -> Queues {
         entries.clear();
         entries.extend(ids.iter().map(|id| {
             let kind = kinds.of(&self.index, *id);
             Entry { lengths: kinds.says(kind).lengths, id: kind }
         }));
-        Queues::new(ids, entries, kinds.n())
+        Queues::new(ids, entries, kinds.n(), room)
     }
 }
 

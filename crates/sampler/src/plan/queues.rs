@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::narrow::narrow;
 
 /// The samples of a window, in a queue for each kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Queues {
     /// The queues one after the other.
     ids: Vec<u32>,
@@ -20,17 +20,21 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// The samples in their order, of the kinds that their entries are named by, and nothing taken.
-    pub(super) fn new<const AXES: usize>(samples: &[u32], kinds: &[Entry<AXES>], n_kinds: usize) -> Self {
-        let mut starts = vec![0; n_kinds + 1];
+    /// The samples in their order, of the kinds that their entries are named by, and nothing taken; in the room of other queues.
+    pub(super) fn new<const AXES: usize>(samples: &[u32], kinds: &[Entry<AXES>], n_kinds: usize, room: Self) -> Self {
+        let Self { mut ids, mut starts, mut next } = room;
+        starts.clear();
+        starts.resize(n_kinds + 1, 0);
         for Entry { id: kind, .. } in kinds {
             starts[*kind as usize + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
-        let mut next = starts[..n_kinds].to_vec();
-        let mut ids = vec![0; samples.len()];
+        next.clear();
+        next.extend_from_slice(&starts[..n_kinds]);
+        // What is not overwritten is not there.
+        ids.resize(samples.len(), 0);
         for (id, Entry { id: kind, .. }) in samples.iter().zip(kinds) {
             let place = &mut next[*kind as usize];
             ids[*place as usize] = *id;
@@ -89,7 +93,7 @@ mod tests {
     fn what_is_taken_is_a_number_for_each_kind() {
         let samples = [5, 8, 3, 2, 11, 6];
         let kinds = samples.map(|id| Entry { lengths: [1], id: id % 3 });
-        let fresh = Queues::new(&samples, &kinds, 3);
+        let fresh = Queues::new(&samples, &kinds, 3, Queues::default());
         let mut queues = fresh.clone();
         assert_eq!([2, 0, 2, 2].map(|kind| queues.pop(kind)), [5, 3, 8, 2]);
         let mut waits = queues.waits();

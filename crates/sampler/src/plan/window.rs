@@ -2,7 +2,7 @@
 
 use super::batches::{Batches, Span};
 use super::config::{Objective, PlanConfig};
-use super::entry::{Entry, Spare};
+use super::entry::Entry;
 use super::fill::longest_first;
 use super::fit::Fit;
 use super::least_time::least_time;
@@ -10,6 +10,7 @@ use super::line::Line;
 use super::mix::mixed;
 use super::narrow::narrow;
 use super::order::keep_shares;
+use super::spare::Spare;
 use super::tasks::Tasks;
 use crate::CapacityRule;
 use crate::hash::Rng;
@@ -23,7 +24,7 @@ pub(super) struct Window<const AXES: usize> {
     pub(super) batches: Batches<AXES>,
     /// The greatest share of a batch's pairs that share a batch in another epoch, of those that share a window.
     pub(super) reachable: f64,
-    spare: Spare<AXES>,
+    pub(super) spare: Spare<AXES>,
 }
 
 impl<const AXES: usize> Default for Window<AXES> {
@@ -85,16 +86,16 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         let Self { axes, fit, window_share, .. } = *self;
         let line = Line { axes, per_batch, fit, lattice, most_kept, window_share };
         let reachable = line.arrange(entries, spare.of(entries.len()), rng);
-        self.fill(entries, out);
+        self.fill(entries, out, &mut spare.numbers);
         reachable
     }
 
-    fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>) {
+    fn fill(&self, entries: &[Entry<AXES>], out: &mut Batches<AXES>, room: &mut Vec<u32>) {
         let mix = &self.config.tasks;
         match (self.config.objective, self.mixing()) {
             (Objective::LeastTime { batch_overhead }, _) => least_time(entries, batch_overhead, self.fit, out),
             (Objective::FewestBatches, Some(tasks)) if !mix.homogeneous => {
-                mixed(entries, tasks, mix.diversity_weight, self.fit, out);
+                mixed(entries, tasks, mix.diversity_weight, self.fit, room, out);
             }
             (Objective::FewestBatches, _) => longest_first(entries, self.fit, out),
         }
