@@ -78,17 +78,17 @@ pub(crate) fn has_failed() -> bool {
 
 /// Writes to standard error, if that can be.
 pub(crate) fn err(text: Arguments<'_>) {
-    if !is_silent() {
-        return drop(stderr().lock().write_fmt(text));
+    if let Some(text) = told(&text.to_string(), is_silent(), RANK.load(Ordering::Relaxed)) {
+        // At once: other ranks write to the same place, and standard error is not buffered.
+        drop(stderr().lock().write_all(text.as_bytes()));
     }
-    let text = text.to_string();
-    if !PROBLEMS.iter().any(|it| text.starts_with(it)) {
-        return;
-    }
-    match RANK.load(Ordering::Relaxed) {
-        0 => drop(stderr().lock().write_all(text.as_bytes())),
-        rank => drop(stderr().lock().write_fmt(format_args!("rank {rank}: {text}"))),
-    }
+}
+
+/// What a rank says of a text, if anything: a silent one tells of problems alone.
+fn told(text: &str, is_silent: bool, rank: u32) -> Option<String> {
+    let is_told = !is_silent || PROBLEMS.iter().any(|it| text.starts_with(it));
+    let prefix = if rank == 0 { String::new() } else { format!("rank {rank}: ") };
+    is_told.then(|| prefix + text)
 }
 
 /// Shows a text; a terminal that is gone shows nothing, which must not end the run.
@@ -102,3 +102,16 @@ pub(crate) fn show(text: &str) {
 
 /// How lines begin that each rank tells, and a quiet one too.
 const PROBLEMS: [&str; 2] = ["error: ", "warning: "];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_tells_its_problems_and_the_first_what_all_do() {
+        assert_eq!(told("run         out\n", false, 0).as_deref(), Some("run         out\n"));
+        assert_eq!(told("run         out\n", true, 0), None);
+        assert_eq!(told("warning: slow\n", true, 0).as_deref(), Some("warning: slow\n"));
+        assert_eq!(told("error: gone\n", true, 3).as_deref(), Some("rank 3: error: gone\n"));
+    }
+}

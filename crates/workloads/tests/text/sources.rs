@@ -87,13 +87,13 @@ fn shares_of_folders_hold_in_every_stretch_of_an_epoch() {
 }
 
 #[test]
-fn packed_rows_know_no_sources_and_folders_that_cannot_be_divided_are_refused() {
+fn rows_know_sources_as_sections_do_and_folders_that_cannot_be_divided_are_refused() {
     let folder = folder();
     let corpus = Arc::new(Corpus::read(&by_folder(folder.path())).unwrap());
     let tasks = |job: &Text| job.source().lengths().index().unwrap().tasks().map(<[u16]>::to_vec);
     let expected: Vec<_> = [(0, 8), (1, 6), (2, 24)].into_iter().flat_map(|(of, n)| vec![of; n]).collect();
-    assert_eq!(tasks(&Text::new(MODEL, Arc::clone(&corpus))), Some(expected));
-    assert_eq!(tasks(&Text::packed(MODEL, corpus, 500)), None);
+    assert_eq!(tasks(&Text::new(MODEL, Arc::clone(&corpus))), Some(expected.clone()));
+    assert_eq!(tasks(&Text::packed(MODEL, corpus, 500)), Some(expected));
     let small = tempfile::tempdir().unwrap();
     for name in ["one", "two", "three"] {
         fs::create_dir(small.path().join(name)).unwrap();
