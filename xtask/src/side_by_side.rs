@@ -33,7 +33,9 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     if !output.status.success() {
         return Err(Stop::Child { code: 101 }.into());
     }
-    let failed = failures(programs(&String::from_utf8_lossy(&output.stdout)), &|program| run_one(program, &command));
+    let programs = programs(&String::from_utf8_lossy(&output.stdout));
+    anyhow::ensure!(!programs.is_empty(), "cargo has built no program of tests, or named none");
+    let failed = failures(programs, &|program| run_one(program, &command));
     if failed.is_empty() {
         return Ok(());
     }

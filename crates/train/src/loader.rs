@@ -73,7 +73,8 @@ impl<B> StepSamples<B> {
     }
 }
 
-/// Draws every sample of an epoch exactly once, but for what [`LoaderConfig::drop_last`] leaves out, and collates ahead of need.
+/// Draws the samples of an epoch, and collates ahead of need: each once, or as often as weights and the mix of tasks say, but for
+/// what [`LoaderConfig::drop_last`] leaves out.
 ///
 /// Order and content depend on the seed, the epoch and what was wanted only, never on the number of workers.
 /// All buffers are allocated here, before a run reads what is resident.

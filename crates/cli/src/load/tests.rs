@@ -215,6 +215,11 @@ fn groups_stay_together_where_lengths_are_known_and_nothing_else_says_what_comes
     for set in ["tasks.shares=0.5,0.5", "tasks.temperature=2", "tasks.ends=first"] {
         refused(&["job=sequence", "data.stream=false", key, set], &[], &[told, "say how sources are mixed"]);
     }
+    refused(
+        &["job=sequence", "data.stream=false", key, "tasks.homogeneous=true"],
+        &[],
+        &[told, "`tasks.homogeneous` is true"],
+    );
     let folders = ["job=text", "data.source_folders=true", "data.together=document", "tasks.temperature=2"];
     refused(&folders, &[], &["`data.together` is \"document\", allowed is \"\" where ", "say how sources are mixed"]);
     let sets = ["job=sequence", "data.stream=false", key];

@@ -32,6 +32,9 @@ impl Settings {
             _ if self.asked_shares().is_some() => {
                 refused("\"\" where `tasks.shares`, `tasks.temperature` or `tasks.ends` say how sources are mixed")
             }
+            _ if self.tasks.homogeneous => {
+                refused("\"\" where `tasks.homogeneous` is true: a group may have samples of several sources")
+            }
             JobName::Text | JobName::Sequence => Ok(()),
         }
     }

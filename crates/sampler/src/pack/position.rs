@@ -6,7 +6,8 @@ use super::carried::Carried;
 use crate::plan::draw::Drawn;
 use crate::plan::identity::{Identity, Version};
 
-/// A place between two rows of an epoch: a few numbers, and the pieces that the window before left over (512 at most).
+/// A place between two rows of an epoch: a few numbers, two for each task that has a share, and the pieces that the window before
+/// left over (512 at most).
 ///
 /// It says what it was taken in, by fingerprints; of the rule it says nothing, since rows do not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

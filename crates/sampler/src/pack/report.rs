@@ -38,6 +38,7 @@ fn mates_kept(here: &PackedRows, next: &PackedRows) -> f64 {
     let mut row_in_next: Vec<(Piece, usize)> =
         next.iter().enumerate().flat_map(|(row, of)| of.iter().map(move |piece| (*piece, row))).collect();
     row_in_next.sort_unstable();
-    let row = |piece: &Piece| row_in_next.binary_search_by_key(piece, |it| it.0).ok().map(|at| row_in_next[at].1);
+    let found = |piece: &Piece| row_in_next.binary_search_by_key(piece, |it| it.0).ok();
+    let row = |piece: &Piece| (*piece, found(piece).map(|at| row_in_next[at].1));
     pairs_kept(here.iter().map(|of| of.iter().map(row)))
 }

@@ -58,9 +58,18 @@ impl Groups {
     ) -> Result<GroupSteps<R>, PlanError> {
         self.check_step(size)?;
         let rule = GroupRule::new(rule, config.most_samples, true);
-        let planner = self.planner_of(rule.clone(), of_groups(config)?)?;
+        let planner = self.planner_of(rule.clone(), of_groups(config)?).map_err(|error| self.of_sample(error))?;
         let steps = StepPlanner::with_groups(&planner, Some(self.clone()), size)?;
         Ok(GroupSteps { groups: self.clone(), rule, steps })
+    }
+
+    /// Names a sample that does not fit even alone, where an error names its group, by the length on the one axis that it has.
+    fn of_sample(&self, error: PlanError) -> PlanError {
+        let PlanError::Oversize { id, axis: 1, length, limit } = error else { return error };
+        let group = u32::try_from(id).unwrap_or(u32::MAX);
+        let is_longest = |sample: &&u32| self.index().lengths(**sample) == [length];
+        let sample = self.members(group).iter().find(is_longest).copied().unwrap_or(group);
+        PlanError::Oversize { id: sample.into(), axis: 0, length, limit }
     }
 
     /// Refuses a group that is more than a step.

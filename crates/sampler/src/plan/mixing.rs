@@ -83,26 +83,33 @@ impl<'a> OfTasks<'a> {
 
 /// Returns the share of pairs of a batch that share a batch in the next epoch too, each batch counted alike: 0 to 1.
 ///
-/// Batches of one sample have no pairs and do not count.
+/// Batches of one sample have no pairs and do not count; a sample that the next epoch lacks meets nobody in it.
 pub fn mates_kept<const AXES: usize>(here: &Batches<AXES>, next: &Batches<AXES>) -> f64 {
     let batch_in_next = places(next, |batch, _| batch);
-    pairs_kept(here.iter().map(|batch| batch.ids.iter().map(|id| batch_in_next.get(*id as usize))))
+    let later = |id: &u32| (*id, batch_in_next.get(*id as usize).filter(|batch| **batch != NOWHERE));
+    pairs_kept(here.iter().map(|batch| batch.ids.iter().map(later)))
 }
 
-/// Returns the share of a group's pairs whose members are at one place later, each group counted alike; each member says where
-/// that is. Groups of one have no pairs and do not count.
-pub(crate) fn pairs_kept<P: Ord>(groups: impl Iterator<Item = impl Iterator<Item = P>>) -> f64 {
+/// Returns the share of a group's pairs whose members are at one place later, each group counted alike; each member says who
+/// it is, and where that is if it comes again. Who is in a group twice is one member; groups of one have no pairs and do not
+/// count.
+pub(crate) fn pairs_kept<I: Copy + Ord, P: Ord>(
+    groups: impl Iterator<Item = impl Iterator<Item = (I, Option<P>)>>,
+) -> f64 {
     let (mut sum, mut n_groups) = (0.0, 0.0);
-    let mut later = Vec::new();
+    let mut members = Vec::new();
     for group in groups {
-        later.clear();
-        later.extend(group);
-        if later.len() < 2 {
+        members.clear();
+        members.extend(group);
+        members.sort_unstable_by_key(|it| it.0);
+        members.dedup_by_key(|it| it.0);
+        if members.len() < 2 {
             continue;
         }
-        later.sort_unstable();
+        members.sort_unstable_by(|a, b| a.1.cmp(&b.1));
         let pairs = |n: usize| (n * (n - 1)) as f64;
-        sum += later.chunk_by(|a, b| a == b).map(|same| pairs(same.len())).sum::<f64>() / pairs(later.len());
+        let same = members.chunk_by(|a, b| a.1 == b.1).filter(|same| same[0].1.is_some());
+        sum += same.map(|same| pairs(same.len())).sum::<f64>() / pairs(members.len());
         n_groups += 1.0;
     }
     if n_groups > 0.0 { sum / n_groups } else { 0.0 }
@@ -160,10 +167,13 @@ fn mean_entropy(tasks: &[u16], sizes: &[usize]) -> f64 {
     sum / sizes.len() as f64
 }
 
+/// What there is no sample of.
+const NOWHERE: u32 = u32::MAX;
+
 /// Something of each sample's batch and place, by id.
 fn places<const AXES: usize>(batches: &Batches<AXES>, of: impl Fn(u32, u32) -> u32) -> Vec<u32> {
     let most = batches.iter().flat_map(|batch| batch.ids).max();
-    let mut places = vec![u32::MAX; most.map_or(0, |most| *most as usize + 1)];
+    let mut places = vec![NOWHERE; most.map_or(0, |most| *most as usize + 1)];
     let mut place = 0;
     for (batch, some) in (0..).zip(batches.iter()) {
         for id in some.ids {
@@ -202,6 +212,15 @@ mod tests {
         near(mates_kept(&here, &batches(&[&[0, 3], &[1, 4], &[2, 5]])), 0.0);
         // One pair of three in the first batch, none of one in the second.
         near(mates_kept(&here, &batches(&[&[1, 0, 3], &[4, 2], &[5]])), 1.0 / 6.0);
+    }
+
+    #[test]
+    fn who_does_not_come_again_meets_nobody_and_nobody_is_a_mate_of_oneself() {
+        let here = batches(&[&[0, 1, 2], &[3, 4]]);
+        near(mates_kept(&here, &batches(&[&[5, 6]])), 0.0);
+        near(mates_kept(&here, &batches(&[&[0, 1, 5]])), 1.0 / 6.0);
+        // Three members, of which two meet again.
+        near(mates_kept(&batches(&[&[7, 7, 8, 9], &[3, 3]]), &batches(&[&[7, 8, 8], &[9, 3]])), 1.0 / 3.0);
     }
 
     #[test]

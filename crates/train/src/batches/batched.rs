@@ -108,7 +108,7 @@ impl<'a, I: Send + 'static, O: 'static> Running<'a, I, O> {
         let (items, indices): (Vec<_>, Vec<_>) = taken.map(|it| (it.item, it.index)).unzip();
         let made = batches.batch(items, device);
         let batch = made.map_err(|error| BatchesError::Batch { indices, error: Box::new(error) })?;
-        rest.n_taken += n;
+        rest.n_taken = rest.n_taken.saturating_add(n);
         let position = rest.position();
         self.n_handed_out += n;
         lock(self.place).position = position;

@@ -113,7 +113,7 @@ impl<I: Send + 'static> Epoch<I> {
             let Next { epoch, units, ends_epoch, .. } = step;
             self.is_planned = ends_epoch;
             let before = self.planned.back().map_or(&self.position, |it| &it.after);
-            let n_taken = if ends_epoch { 0 } else { before.n_taken + units.len() };
+            let n_taken = if ends_epoch { 0 } else { before.n_taken.saturating_add(units.len()) };
             let after = Position { step: self.steps.position(), n_taken, ..before.clone() };
             self.unasked.extend(units.iter().cloned());
             self.planned.push_back(Planned { epoch, units, after });

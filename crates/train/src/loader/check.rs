@@ -26,7 +26,7 @@ impl LoaderConfig {
         if let Some((key, value, allowed)) = self.unusual().into_iter().flatten().find(|it| !has.contains(&it.0)) {
             return Err(LoaderError::NotOfSamples { key, value, samples, allowed });
         }
-        if matches!(lengths, Lengths::Grouped(_)) && self.tasks.shares.is_some() {
+        if matches!(lengths, Lengths::Grouped(_)) && (self.tasks.shares.is_some() || self.tasks.homogeneous) {
             return Err(LoaderError::GroupedTasks);
         }
         self.check_room_for_multiple()

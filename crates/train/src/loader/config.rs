@@ -176,7 +176,12 @@ impl LoaderConfig {
         let n = match self.unit {
             StepUnit::Samples => step,
             StepUnit::Positions => step.saturating_mul(self.most_padding_of(groups)).div_ceil(self.longest().max(1)),
-            StepUnit::Batch | StepUnit::BatchOfPositions => members.max(self.samples_of(self.largest_extent).into()),
+            StepUnit::Batch => members.max(self.samples_of(self.largest_extent).into()),
+            // One of a shorter edge ends beyond the positions by less than its edge.
+            StepUnit::BatchOfPositions => {
+                let most = u64::from(self.effective_batch_size).saturating_add(self.longest());
+                members.max(most.div_ceil(self.longest().max(1)))
+            }
         };
         u32::try_from(n).unwrap_or(u32::MAX)
     }
