@@ -21,8 +21,8 @@ use crate::place::{Limits, Place, apart, order, said_of};
 /// `make`, `blank_batch` and `mean_loss` are those of [`plan()`](crate::plan()).
 ///
 /// On a device with pools a dry run says what any batch reserves, with room for what [`plan()`](crate::plan()) allows a loop of
-/// one's own, and 3 real steps confirm it: no other thread may use the device meanwhile. On a CPU it takes up to 6 real steps, each bounded by those before it but for the first, which is the
-/// smallest batch.
+/// one's own, and 3 real steps confirm it: no other thread may use the device meanwhile. On a CPU it takes up to 6 real steps,
+/// each bounded by those before it but for the first, which is the smallest batch.
 ///
 /// # Example
 ///

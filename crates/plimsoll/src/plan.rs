@@ -25,9 +25,11 @@ use crate::place::{Limits, Place, apart, order, said_of};
 /// On a device with pools steps are rehearsed with every kernel dropped, until they open no more pages, and two real steps
 /// correct that: no other thread may use the device meanwhile. The bound has room for one page more, since a loop of one's own
 /// may drop what it holds in another order than [`Step`](crate::Step). It has none for the arguments of kernels that Vulkan's
-/// runtime keeps from step to step, up to 16 MiB in the end, which `device.memory_cleanup()` returns. On a CPU few real steps bound all others, each certain to fit by those before it but for
-/// the first, which is one sample of the shortest edge; besides the edges that are asked for, `blank_batch` is given some
-/// between them, which grow in steps of their greatest common divisor.
+/// runtime keeps from step to step, up to 16 MiB in the end, which `device.memory_cleanup()` returns.
+///
+/// On a CPU few real steps bound all others, each certain to fit by those before it but for the first, which is one sample of
+/// the shortest edge; besides the edges that are asked for, `blank_batch` is given some between them, which grow in steps of
+/// their greatest common divisor.
 ///
 /// # Example
 ///

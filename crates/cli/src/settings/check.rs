@@ -66,13 +66,14 @@ impl Settings {
             JobName::Sr | JobName::Sequence => "false for any job but `text`",
             JobName::Text => "",
         };
-        match (allowed.is_empty(), self.tasks.homogeneous) {
-            (false, _) => refused("batch.pack", true, allowed),
-            (true, true) => {
-                refused("tasks.homogeneous", true, "false where `batch.pack` is true: a row has sections of any source")
-            }
-            (true, false) => Ok(()),
+        if !allowed.is_empty() {
+            return refused("batch.pack", true, allowed);
         }
+        if self.tasks.homogeneous {
+            let allowed = "false where `batch.pack` is true: a row has sections of any source";
+            return refused("tasks.homogeneous", true, allowed);
+        }
+        Ok(())
     }
 
     /// Refuses a multiple that no micro-batch of the longest samples has room for.

@@ -5,7 +5,7 @@ use super::queues::Queues;
 
 /// Room that planning a window takes, and the next one again; what it holds means nothing, so that all such rooms are equal.
 ///
-/// Memory that is new to a process takes the kernel a microsecond for every thousand samples.
+/// Without it, page faults were a seventh of the time in which two axes were planned.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spare<const AXES: usize> {
     entries: Vec<Entry<AXES>>,

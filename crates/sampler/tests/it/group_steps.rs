@@ -212,10 +212,11 @@ fn what_makes_no_steps_of_groups_is_refused() {
     let time = PlanConfig { objective: Objective::LeastTime { batch_overhead: 1.0 }, ..PlanConfig::default() };
     let message = "group samples: `objective` is the least time, groups stay whole";
     assert_eq!(refused(time, StepSize::Batch), message);
-    // A position of other groups of as many, as long.
+    // A sample that does not fit is named, not its group.
     let long = Groups::try_new(&[10, 30, 150, 20], &[7, 7, 9, 9]).unwrap();
     let error = long.steps(PaddedBudget([100]), PlanConfig::default(), StepSize::Batch).unwrap_err().to_string();
     assert!(error.contains("sample 2 has length 150 on axis 0"), "{error}");
+    // A position of other groups of as many, as long.
     let other = Groups::try_new(&[10, 30, 20, 30], &[7, 9, 9, 7]).unwrap();
     let position = groups.steps(PaddedBudget([100]), PlanConfig::default(), StepSize::Batch).unwrap().position();
     let resumed = GroupSteps::resume(&other, (PaddedBudget([100]), PlanConfig::default()), StepSize::Batch, &position);
