@@ -7,8 +7,8 @@ use crate::process::{root, run as run_command};
 use crate::proof::proof;
 
 pub(crate) const HELP: &str = "\
-gpu-check [--cuda] [--data FOLDER]
-    Within nine minutes, on CUDA or else on Vulkan, each part with a verdict and a time of its own: memory as every
+gpu-check [--cuda] [--data FOLDER] [--seconds N]
+    Within nine minutes, or N seconds, on CUDA or else on Vulkan, each part with a verdict and a time of its own: memory as every
     observer sees it; plans against real steps of the four jobs and four foreign models, in f32 and bf16; 500 steps at the
     line; a failure survived; a co-tenant; recompute per shape; the chosen micro-batch against a sweep; and the finder.
     The data of the jobs lie in FOLDER, fixtures/ by default. Writes gpu-check.json and gpu-check.md into target/bench/; a

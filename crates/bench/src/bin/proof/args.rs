@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use plimsoll_bench::arguments;
 use plimsoll_probe::DeviceKind;
@@ -10,10 +11,14 @@ use crate::jobs::JOBS;
 use crate::order::Order;
 
 pub(crate) const USAGE: &str = "write `predict OUT.json [--device DEVICE].. [--job JOB].. [--data FOLDER] [--cells N]`, \
-                                `finder OUT.json [--device DEVICE]..`, `gpu-check FOLDER [--data FOLDER]` or \
-                                `end-to-end OUT.json TEXT RECORDINGS`";
+                                `finder OUT.json [--device DEVICE]..`, \
+                                `gpu-check FOLDER [--data FOLDER] [--seconds N]` or `end-to-end OUT.json \
+                                TEXT RECORDINGS`";
 
-const FLAGS: [&str; 4] = ["--device", "--job", "--data", "--cells"];
+const FLAGS: [&str; 5] = ["--device", "--job", "--data", "--cells", "--seconds"];
+
+/// Less than the nine minutes that a check of a GPU may take: a process is ended when its time is up.
+const WHOLE: Duration = Duration::from_secs(8 * 60 + 30);
 
 /// What is asked for.
 #[derive(Debug)]
@@ -22,7 +27,7 @@ pub(crate) enum Command {
     Child(Order),
     Predict(Request),
     Finder { out: PathBuf, devices: Vec<DeviceKind> },
-    GpuCheck { folder: PathBuf, data: Option<PathBuf> },
+    GpuCheck { folder: PathBuf, data: Option<PathBuf>, whole: Duration },
     EndToEnd { out: PathBuf, text: PathBuf, recordings: PathBuf },
 }
 
@@ -43,12 +48,14 @@ impl Command {
         let Some(args) = arguments(args, &FLAGS, USAGE)? else { return Ok(Self::Help) };
         let mut args = args.into_iter();
         let (mut words, mut devices, mut jobs, mut data, mut cells) = (vec![], vec![], vec![], None, usize::MAX);
+        let mut whole = WHOLE;
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--device" => devices.push(args.next().ok_or(USAGE)?.parse()?),
                 "--job" => jobs.push(job(&args.next().ok_or(USAGE)?)?),
                 "--data" => data = Some(args.next().ok_or(USAGE)?.into()),
                 "--cells" => cells = args.next().and_then(|it| it.parse().ok()).ok_or(USAGE)?,
+                "--seconds" => whole = Duration::from_secs(args.next().and_then(|it| it.parse().ok()).ok_or(USAGE)?),
                 _ => words.push(arg),
             }
         }
@@ -64,7 +71,7 @@ impl Command {
                 Ok(Self::Predict(Request { out: out.into(), devices, jobs, data, cells }))
             }
             [name, out] if name == "finder" => Ok(Self::Finder { out: out.into(), devices }),
-            [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into(), data }),
+            [name, folder] if name == "gpu-check" => Ok(Self::GpuCheck { folder: folder.into(), data, whole }),
             [name, out, text, recordings] if name == "end-to-end" => {
                 Ok(Self::EndToEnd { out: out.into(), text: text.into(), recordings: recordings.into() })
             }

@@ -63,7 +63,7 @@ fn run() -> Result<(), Failed> {
         Command::Child(order) => child::answer(&order),
         Command::Predict(request) => predict::command(&request),
         Command::Finder { out, devices } => finder::command(&out, &devices),
-        Command::GpuCheck { folder, data } => gpu_check::command(&folder, data.as_deref()),
+        Command::GpuCheck { folder, data, whole } => gpu_check::command(&folder, data.as_deref(), whole),
         Command::EndToEnd { out, text, recordings } => end_to_end::command(&out, &text, &recordings),
     }
 }
