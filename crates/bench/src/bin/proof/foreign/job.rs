@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use plimsoll_train::{Inference, Job, Loss, StepError, Validation};
 use plimsoll_types::{Features, StepShape};
 
@@ -72,12 +73,12 @@ impl<F: Foreign> Job for ForeignJob<F> {
     }
 
     fn mean_loss(&self, model: &F, (samples, edge): Self::Batch, _task_weights: &[f32]) -> Loss {
-        model.loss(samples, edge).into()
+        model.loss(in_format_of(model, samples), edge).into()
     }
 
     fn blank_forward(&self, model: &F, shape: StepShape, device: &Device) -> Tensor<1> {
         let (samples, edge) = self.blank_batch(shape, device);
-        model.outputs(samples, edge)
+        model.outputs(in_format_of(model, samples), edge)
     }
 
     fn validate(
@@ -87,5 +88,23 @@ impl<F: Foreign> Job for ForeignJob<F> {
         _inference: &mut Inference<'_>,
     ) -> Result<Option<Validation>, StepError> {
         unreachable!("nothing here is trained to be validated")
+    }
+}
+
+/// Returns samples in the number format of the weights that they meet.
+fn in_format_of(model: &impl Module, samples: Tensor<2>) -> Tensor<2> {
+    let mut format = Format { of_weights: samples.dtype() };
+    model.visit(&mut format);
+    samples.cast(format.of_weights)
+}
+
+/// Reads the number format of a model.
+struct Format {
+    of_weights: DType,
+}
+
+impl ModuleVisitor for Format {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.of_weights = param.val().dtype();
     }
 }
