@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_monitor::{Colors, Drawn, Progress, Validating, View, lasting_line};
 use plimsoll_predict::Phase;
-use plimsoll_train::Doing;
+use plimsoll_probe::DeviceKind;
+use plimsoll_train::{Doing, has_autotune};
 use plimsoll_types::{Decision, Event, RunStarted};
 
 use crate::beat::{Beat, EVERY, silence};
@@ -21,13 +22,17 @@ const ALARM: f64 = 0.95;
 /// Columns and lines of a terminal that does not say.
 const USUAL: (u16, u16) = (80, 24);
 
-/// Shows how far planning is, when it takes long.
-pub(crate) fn progress_of_planning() -> impl FnMut(Phase, usize, usize) {
+/// Shows how far planning for a device is, when it takes long; before the first part is done, most of the time may go into
+/// trying kernels.
+pub(crate) fn progress_of_planning(device: DeviceKind) -> impl FnMut(Phase, usize, usize) {
     let beat = Beat::start("planning");
+    let tunes = has_autotune(device);
     move |phase, n_done, n| {
-        let name = match phase {
-            Phase::Train => "training",
-            Phase::Infer => "inference",
+        let name = match (phase, tunes && n_done == 0) {
+            (Phase::Train, false) => "training",
+            (Phase::Infer, false) => "inference",
+            (Phase::Train, true) => "choosing kernels, training",
+            (Phase::Infer, true) => "choosing kernels, inference",
         };
         beat.at(name, n_done, n);
     }

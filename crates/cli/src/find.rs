@@ -232,7 +232,7 @@ fn search_on<J: Job>(
     let (job, loader, open) = (&prepared.job, prepared.loader.clone(), move || place.open());
     let search = || {
         let sounded = if place.kind() == DeviceKind::Flex {
-            sound_one(job, &sounding, (phase, least), &open, &mut progress_of_planning())?
+            sound_one(job, &sounding, (phase, least), &open, &mut progress_of_planning(place.kind()))?
         } else {
             None
         };

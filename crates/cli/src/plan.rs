@@ -105,7 +105,7 @@ fn planned<J: Job>(
         let request = prepared.plan_request(&settings.of_thread(place.at))?;
         let request = PlanRequest { lattice: lattice.to_vec(), ..request };
         let (job, open) = (&prepared.job, move || place.open());
-        let plan = place.work(|| plan_memory(job, &request, &open, &mut progress_of_planning()));
+        let plan = place.work(|| plan_memory(job, &request, &open, &mut progress_of_planning(request.device)));
         let plan = if place.is_alone() { plan? } else { plan.with_context(|| place.to_string())? };
         made.insert(*kind, plan);
     }

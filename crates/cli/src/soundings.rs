@@ -37,7 +37,7 @@ impl<J: Job> Prepared<J> {
             }
             return Ok(());
         }
-        let mut on_trial = progress_of_planning();
+        let mut on_trial = progress_of_planning(request.device);
         let sounded = loop {
             let largest = self.largest_first(&config.controller.policy, &config.too_large.train)?;
             let error = match sound(&self.job, &request, (&largest, config.may_checkpoint), &open, &mut on_trial) {
@@ -171,7 +171,7 @@ pub(crate) fn plan_or_spare<J: Job>(
     may_checkpoint: bool,
     open: OpenProbe<'_>,
 ) -> Result<MemoryPlan, PlanError> {
-    let planned = plan_memory(job, request, open, &mut progress_of_planning());
+    let planned = plan_memory(job, request, open, &mut progress_of_planning(request.device));
     let recompute = match &planned {
         _ if !may_checkpoint || request.recompute.is_on_anywhere() => return planned,
         Ok(plan) => plan.recompute(),
@@ -185,7 +185,7 @@ pub(crate) fn plan_or_spare<J: Job>(
     }
     say_recomputed(recompute, request);
     let request = PlanRequest { recompute, ..request.clone() };
-    plan_memory(job, &request, open, &mut progress_of_planning())
+    plan_memory(job, &request, open, &mut progress_of_planning(request.device))
 }
 
 /// Plans one sample of the largest extent by dry run, to see that it fits; returns whose activations are recomputed for it.

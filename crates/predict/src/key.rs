@@ -26,6 +26,11 @@ impl Key {
     pub(crate) fn is_sibling_of(self, other: Self) -> bool {
         Self { regime: other.regime, ..self } == other
     }
+
+    /// Whether what is read of the one lies in the same pools as what is read of the other.
+    pub(crate) fn shares_pages_with(&self, other: Self) -> bool {
+        self.platform.device == other.platform.device
+    }
 }
 
 /// What the keys of one program have in common.

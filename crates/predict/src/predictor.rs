@@ -143,8 +143,10 @@ impl Predictor {
                 Ok(learnt?.is_some())
             }
             Peak::Reserved { bytes, page } => {
-                let pool = self.pools.entry(key).or_insert_with(|| Reserved::new(self.config.features));
-                pool.observe_reading(shape, before, (bytes, page))
+                let learnt = self.pool(key).observe_reading(shape, before, (bytes, page))?;
+                let others = self.pools.iter_mut().filter(|(other, _)| **other != key && other.shares_pages_with(key));
+                others.for_each(|(_, it)| it.observe_page(page));
+                Ok(learnt)
             }
         }
     }
@@ -175,10 +177,20 @@ impl Predictor {
     ///
     /// As [`Reserved::plan`].
     pub fn plan(&mut self, key: Key, shape: StepShape, planned: Prediction) -> Result<(), PredictError> {
-        let pool = self.pools.entry(key).or_insert_with(|| Reserved::new(self.config.features));
+        let pool = self.pool(key);
         pool.plan(shape, planned.expected)?;
         pool.correct(planned.upper.saturating_sub(planned.expected).max(pool.correction()));
         Ok(())
+    }
+
+    /// Returns what is known of a key's reserved bytes; what it has not read itself begins with the pages that others have read.
+    fn pool(&mut self, key: Key) -> &mut Reserved {
+        let page = self.pools.iter().filter(|(other, _)| other.shares_pages_with(key)).map(|(_, it)| it.page()).max();
+        self.pools.entry(key).or_insert_with(|| {
+            let mut pool = Reserved::new(self.config.features);
+            page.into_iter().for_each(|it| pool.observe_page(it));
+            pool
+        })
     }
 
     /// Returns what a step of this shape needs on top of `resident` bytes, or `None` when nothing is known, and for

@@ -30,8 +30,9 @@ const MEMO_MARGIN: f64 = 0.02;
 ///
 /// 1. **Memo**: the shape has run lately. `upper = most reserved · (1 + max { 2 %, margin of the Ratchet }) + page`, and more
 ///    by what is resident beyond what those steps began with, such as the state that the first step of an optimizer makes.
-///    The `page` is the largest that was read of late, of whatever shape: pages never become smaller, and how what is in use
-///    lies in them depends on what lay there before, so that a shape takes one more or less from step to step.
+///    The `page` is the largest that was read of late, of whatever shape and in whatever phase: pages never become smaller,
+///    and how what is in use lies in them depends on what lay there before, so that a shape takes one more or less from
+///    step to step.
 /// 2. **Dry run**: the shape was planned ([`Reserved::plan`]). `upper = (planned + correction) · lift`.
 /// 3. **Dry run** of the shape that covers this one and was planned with the least: as for 2.
 /// 4. **Certificate**: `upper = (rho · U · 1.01 + P / 2) · lift`, where `U` bounds the peak in use, `rho` is the largest
@@ -127,7 +128,7 @@ impl Reserved {
         if let Some(memo) = self.memos.most(shape) {
             // What was widened for lies at its bound, on either side of it by rounding; it counts as just above.
             let at_bound = widened.map(|_| self.memo_margin() * (1.0 + 1e-6));
-            let beyond_page = reserved.saturating_sub(Bytes(self.page.most()));
+            let beyond_page = reserved.saturating_sub(self.page());
             self.noise.observe(at_bound.unwrap_or(beyond_page.share_of(memo) - 1.0));
         }
         self.lift(shape, resident, reserved, widened.unwrap_or(1.0));
@@ -149,6 +150,16 @@ impl Reserved {
         let in_use = Some(reserved).filter(|it| resident < *it);
         let residual = self.observe(ReservedObservation { shape, reserved, resident, in_use, page, largest })?;
         Ok(residual.widened.is_some())
+    }
+
+    /// Learns the size of pages that steps of another kind have made: they lie in the same pools.
+    pub(crate) fn observe_page(&mut self, page: Bytes) {
+        self.page.push(page.0, MEMORY);
+    }
+
+    /// Returns the largest page that was read of late.
+    pub(crate) fn page(&self) -> Bytes {
+        Bytes(self.page.most())
     }
 
     /// Returns how many readings were above their bound.
@@ -185,7 +196,7 @@ impl Reserved {
 
     fn remembered(&self, shape: StepShape, resident: Bytes) -> Option<ReservedPrediction> {
         let expected = self.memos.need(shape, resident)?;
-        let upper = times(expected, 1.0 + self.memo_margin()).saturating_add(Bytes(self.page.most()));
+        let upper = times(expected, 1.0 + self.memo_margin()).saturating_add(self.page());
         Some(ReservedPrediction { expected, upper, source: Source::Memo })
     }
 

@@ -19,6 +19,7 @@ trait Known {
     fn n_samples(&self) -> usize;
     fn extent(&self, id: u64) -> Option<Extent>;
     fn tasks(&self) -> Option<&[u16]>;
+    fn weight(&self, id: u64) -> f64;
     fn fingerprint(&self) -> u64;
     fn check(&self, tasks: TaskMix) -> Result<(), SamplerError>;
 }
@@ -34,6 +35,10 @@ impl<const AXES: usize> Known for SampleIndex<AXES> {
 
     fn tasks(&self) -> Option<&[u16]> {
         Self::tasks(self)
+    }
+
+    fn weight(&self, id: u64) -> f64 {
+        Self::weight(self, id)
     }
 
     fn fingerprint(&self) -> u64 {
@@ -83,6 +88,11 @@ impl Index {
     /// Returns the task of each sample, where the samples have tasks.
     pub fn tasks(&self) -> Option<&[u16]> {
         self.known().tasks()
+    }
+
+    /// Returns how often a sample is drawn beside the others; 1 where each comes once.
+    pub(crate) fn weight(&self, id: u64) -> f64 {
+        self.known().weight(id)
     }
 
     /// Returns what tells these lengths and tasks from others, but for one chance in 2^64.

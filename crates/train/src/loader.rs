@@ -34,6 +34,7 @@ use self::fill::{Content, Filled, Filling, Task, none_readable};
 pub use self::order::Wanted;
 use self::order::{NextStep, Order};
 pub use self::packed::PackedPosition;
+use self::padded::PlannedDraw;
 pub(crate) use self::padding::planned_padding;
 pub use self::position::{LoaderPosition, StreamedPosition};
 use crate::job::Unit;
@@ -301,7 +302,8 @@ impl<S: Source> Loader<S> {
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
         while let Some(buffer) = self.free.pop() {
-            let (NextStep { mut draw, ends_epoch, items, mut skipped }, ended) = self.next_planned()?;
+            let (NextStep { planned, items, mut skipped }, ended) = self.next_planned()?;
+            let PlannedDraw { mut draw, ends_epoch, .. } = planned;
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
@@ -321,26 +323,14 @@ impl<S: Source> Loader<S> {
         loop {
             let mut next = self.order.next()?;
             skipped.append(&mut next.skipped);
-            if !(next.ends_epoch && self.is_ragged(&next)) {
+            let PlannedDraw { draw, span, ends_epoch } = &next.planned;
+            if !ends_epoch || self.whole.is_none_or(|size| size.is_whole(span)) {
                 return Ok((NextStep { skipped, ..next }, ended));
             }
-            ended.push(EndedEpoch { epoch: next.draw.epoch, dropped: next.draw.n_samples() as u64 });
+            ended.push(EndedEpoch { epoch: draw.epoch, dropped: draw.n_samples() as u64 });
             if 1 < ended.len() {
                 return Err(LoaderError::DropsAll { n_samples: self.n_samples });
             }
-        }
-    }
-
-    /// Whether a step is less than a whole one, where such steps are left out.
-    fn is_ragged(&self, NextStep { draw, items, .. }: &NextStep<S::Item>) -> bool {
-        match self.whole {
-            Some(StepSize::Samples(n)) => draw.n_samples() < n as usize,
-            Some(StepSize::Positions(n)) => {
-                let read = items.iter().flatten().map(Item::extent);
-                let known = draw.ids().filter_map(|id| self.order.extent(id));
-                known.chain(read).map(Extent::positions).sum::<u64>() < n
-            }
-            Some(StepSize::Batch) | None => false,
         }
     }
 

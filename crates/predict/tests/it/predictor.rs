@@ -357,3 +357,27 @@ fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     // Pages say nothing of steps without gradients.
     assert_eq!(predictor.predict(Key { phase: Phase::Infer, ..KEY }, unseen, before), None);
 }
+
+/// As an NVIDIA H100 was read: steps that make larger pages have the next validation open one as large.
+#[test]
+fn pages_that_training_has_made_larger_are_room_that_a_validation_may_take() {
+    let mut predictor = predictor(PredictorConfig::default());
+    let (resident, validation) = (Bytes(267_512), Key { phase: Phase::Infer, ..KEY });
+    let mut read = |key, shape, [bytes, page]: [u64; 2]| {
+        let part = PartReading {
+            shape,
+            before: resident,
+            peak: Peak::Reserved { bytes: Bytes(bytes), page: Bytes(page) },
+            nodes: 0,
+        };
+        predictor.observe_step(&[(key, part)], Bytes::ZERO).unwrap()
+    };
+    let validated = StepShape::new(4, 64);
+    assert!(read(validation, validated, [14_795_264, 8 << 20]).is_empty());
+    assert!(read(KEY, StepShape::new(32, 32), [112_200_704, 34_603_008]).is_empty());
+    assert_eq!(read(validation, validated, [42_991_616, 34_603_008]), []);
+    let upper = |key, shape| predictor.predict(key, shape, resident).unwrap().upper;
+    assert!(Bytes(42_991_616 + 34_603_008) <= upper(validation, validated));
+    let elsewhere = Platform { device: 1, ..PLATFORM };
+    assert_eq!(predictor.predict(Key { platform: elsewhere, ..validation }, validated, resident), None);
+}

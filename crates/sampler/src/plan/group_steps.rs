@@ -108,6 +108,12 @@ impl<R: CapacityRule<1> + Clone> GroupSteps<R> {
         &self.groups
     }
 
+    /// Ends a step before it has more padded positions, as [`StepPlanner::with_room`] does.
+    #[must_use]
+    pub fn with_room(self, padded: u64) -> Self {
+        Self { steps: self.steps.with_room(padded), ..self }
+    }
+
     /// Takes the next step, as [`StepPlanner::next_step`] does; its batches have samples.
     pub fn next_step(&mut self) -> PlannedStep {
         let PlannedStep { epoch, span, batches, ends_epoch } = self.steps.next_step();

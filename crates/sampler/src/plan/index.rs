@@ -103,6 +103,13 @@ impl<const AXES: usize> SampleIndex<AXES> {
         Ok(self)
     }
 
+    /// How often a sample is drawn beside the others; 1 where each comes once, 0 where there is no such sample.
+    pub fn weight(&self, id: u64) -> f64 {
+        let Some(at) = usize::try_from(id).ok().filter(|at| *at < self.n_samples()) else { return 0.0 };
+        let up_to = |up_to: &Arc<[f64]>| up_to[at] - at.checked_sub(1).map_or(0.0, |before| up_to[before]);
+        self.weights.as_ref().map_or(1.0, up_to)
+    }
+
     /// The weights up to each sample, where samples are drawn with replacement.
     pub(crate) const fn weights(&self) -> Option<&Arc<[f64]>> {
         self.weights.as_ref()

@@ -51,6 +51,12 @@ impl StepSize {
         }
     }
 
+    /// Whether a step that takes so much of its epoch, as [`PlannedStep::span`] says, reaches the multiple of its size at which
+    /// it ends; at the end of an epoch what is left may not. A batch is whole.
+    pub fn is_whole(self, span: &Range<u64>) -> bool {
+        self.end(span.start).is_none_or(|end| end <= span.end)
+    }
+
     /// What a sample of these lengths counts for, which is cut where it is longer than its batch.
     pub(super) fn weight<const AXES: usize>(self, lengths: [u32; AXES], cell: [u32; AXES]) -> u64 {
         if matches!(self, Self::Positions(_)) {
@@ -79,6 +85,6 @@ impl<const AXES: usize> StepBatch<AXES> {
 }
 
 /// The product of the lengths on all axes.
-fn positions<const AXES: usize>(lengths: [u32; AXES]) -> u64 {
+pub(super) fn positions<const AXES: usize>(lengths: [u32; AXES]) -> u64 {
     lengths.into_iter().fold(1, |n, length| n.saturating_mul(length.into()))
 }

@@ -6,9 +6,10 @@ use super::epoch::EpochPlan;
 use super::groups::Groups;
 use super::identity::within;
 use super::mixing::Mixing;
+use super::narrow::narrow;
 use super::planner::BatchPlanner;
 use super::position::PlanPosition;
-use super::step::{PlannedStep, StepSize};
+use super::step::{PlannedStep, StepSize, positions};
 use super::step_queue::{Piece, StepQueue, Waiting};
 use crate::{CapacityRule, PlanError, PositionError};
 
@@ -38,6 +39,8 @@ pub struct StepPosition {
 struct Counted {
     id: u32,
     weight: u64,
+    /// Samples of a group.
+    n_members: Option<u32>,
 }
 
 impl<const AXES: usize> Waiting<AXES> for Counted {
@@ -47,6 +50,13 @@ impl<const AXES: usize> Waiting<AXES> for Counted {
 
     fn weight(&self, _size: StepSize, _cell: [u32; AXES]) -> u64 {
         self.weight
+    }
+
+    fn padded(&self, cell: [u32; AXES]) -> u64 {
+        match (self.n_members, cell.last()) {
+            (Some(n), Some(length)) => u64::from(n) * u64::from(*length),
+            _ => positions(cell),
+        }
     }
 }
 
@@ -82,7 +92,15 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
         if planner.config().drop_last && size != StepSize::Batch {
             return Err(PlanError::DropLastOfSteps);
         }
-        Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size, 0, 0), groups })
+        Ok(Self { plan: planner.epoch(0), queue: StepQueue::new(size), groups })
+    }
+
+    /// Ends a step before it has more padded positions, whatever they hold, so that a buffer of a fixed size has room for any;
+    /// but one sample, one group, or a step that is one batch may have more.
+    #[must_use]
+    pub fn with_room(mut self, padded: u64) -> Self {
+        self.queue.room = padded;
+        self
     }
 
     /// Goes on where a position was taken, with a planner that is equal to the one of that time.
@@ -103,7 +121,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     fn at(mut self, planner: &BatchPlanner<R, AXES>, position: &StepPosition) -> Result<Self, PositionError> {
         let StepPosition { plan, taken, used } = position;
         self.plan = planner.resume(plan)?;
-        self.queue = StepQueue::new(self.queue.size, plan.epoch, *taken);
+        self.queue.start(plan.epoch, *taken);
         if *used > 0 {
             self.resume_within(*used)?;
         }
@@ -127,14 +145,15 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// Those of [`StepPlanner::resume`]; the steps then go on as before.
     pub fn go_back(&mut self, rule: R, position: &StepPosition) -> Result<(), PositionError> {
         let planner = self.plan.planner.with_rule(rule)?;
-        *self = Self::with_groups(&planner, self.groups.clone(), self.queue.size)?.at(&planner, position)?;
+        let steps = Self::with_groups(&planner, self.groups.clone(), self.queue.size)?.with_room(self.queue.room);
+        *self = steps.at(&planner, position)?;
         Ok(())
     }
 
     /// Goes to the first step of an epoch.
     pub fn start(&mut self, epoch: u64) {
         self.plan = self.plan.planner.epoch(epoch);
-        self.queue = StepQueue::new(self.queue.size, epoch, 0);
+        self.queue.start(epoch, 0);
     }
 
     /// Takes the next step; it is empty, and ends its epoch, where `drop_last` leaves all of an epoch out.
@@ -175,7 +194,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     pub fn change(&mut self, rule: R) -> Result<(), PositionError> {
         let planner = self.plan.planner.with_rule(rule)?;
         self.plan = self.plan.hand_over_within(&planner, self.in_progress().0)?;
-        self.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
+        self.queue.start(self.queue.epoch, self.queue.taken);
         Ok(())
     }
 
@@ -202,10 +221,16 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// What each of a batch counts for that is padded to this cell.
     fn counted(&self, ids: &[u32], cell: [u32; AXES]) -> Vec<Counted> {
         let (planner, size) = (&self.plan.planner, self.queue.size);
-        let weight = |id: u32| match &self.groups {
-            Some(groups) => Some(groups.weight(size, id)),
-            None => planner.planned_lengths(id).map(|lengths| size.weight(lengths, cell)),
+        let counted = |id: u32| match &self.groups {
+            Some(groups) => {
+                let n_members = Some(narrow(groups.members(id).len()));
+                Some(Counted { id, weight: groups.weight(size, id), n_members })
+            }
+            None => {
+                let lengths = planner.planned_lengths(id)?;
+                Some(Counted { id, weight: size.weight(lengths, cell), n_members: None })
+            }
         };
-        ids.iter().filter_map(|id| weight(*id).map(|weight| Counted { id: *id, weight })).collect()
+        ids.iter().filter_map(|id| counted(*id)).collect()
     }
 }

@@ -45,8 +45,16 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StreamSteps<R, AXES> {
         if planner.config().drop_last && size != StepSize::Batch {
             return Err(PlanError::DropLastOfSteps.into());
         }
-        let queue = StepQueue::new(size, planner.epoch, 0);
+        let mut queue = StepQueue::new(size);
+        queue.start(planner.epoch, 0);
         Ok(Self { planner, queue, times_empty: 0, most_samples: 0, most_bytes: Bytes::ZERO, starved: false })
+    }
+
+    /// Ends a step before it has more padded positions, as [`crate::StepPlanner::with_room`] does.
+    #[must_use]
+    pub fn with_room(mut self, padded: u64) -> Self {
+        self.queue.room = padded;
+        self
     }
 
     /// Goes on where a position was taken, with a planner that holds nothing, as [`StreamPlanner::resume`] does: the steps
@@ -78,7 +86,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StreamSteps<R, AXES> {
         self.fill();
         let pushed = self.planner.push(sample)?;
         if self.queue.epoch != self.planner.epoch {
-            self.queue = StepQueue::new(self.queue.size, self.planner.epoch, 0);
+            self.queue.start(self.planner.epoch, 0);
         }
         let (n_held, held) = self.held();
         self.most_samples = self.most_samples.max(n_held as u64);
@@ -116,7 +124,7 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StreamSteps<R, AXES> {
         while let Some(Piece { samples, cell }) = changed.queue.pieces.pop_back() {
             changed.planner.put_back(Planned { samples, cell });
         }
-        changed.queue = StepQueue::new(self.queue.size, self.queue.epoch, self.queue.taken);
+        changed.queue.start(self.queue.epoch, self.queue.taken);
         changed.planner.change(rule)?;
         *self = changed;
         Ok(())

@@ -32,6 +32,8 @@ struct Case {
     lengths: Vec<u32>,
     config: PlanConfig<1>,
     size: StepSize,
+    /// The most padded positions of a step.
+    room: u64,
     happenings: Vec<Happening>,
 }
 
@@ -62,14 +64,16 @@ fn case() -> impl Strategy<Value = Case> {
         ..PlanConfig::default()
     });
     let lengths = prop::collection::vec(1..=LONGEST, 1..250);
-    (lengths, config, size(), prop::collection::vec(happening(), 1..60))
-        .prop_map(|(lengths, config, size, happenings)| Case { lengths, config, size, happenings })
+    let room = prop_oneof![2 => Just(u64::MAX), 1 => 1u64..900];
+    (lengths, config, size(), room, prop::collection::vec(happening(), 1..60))
+        .prop_map(|(lengths, config, size, room, happenings)| Case { lengths, config, size, room, happenings })
 }
 
 impl Case {
     fn start(&self) -> StepPlanner<PaddedBudget<1>> {
         let index = SampleIndex::try_new([self.lengths.clone()]).unwrap();
-        StepPlanner::try_new(&BatchPlanner::try_new(index, FIRST, self.config.clone()).unwrap(), self.size).unwrap()
+        let planner = BatchPlanner::try_new(index, FIRST, self.config.clone()).unwrap();
+        StepPlanner::try_new(&planner, self.size).unwrap().with_room(self.room)
     }
 
     /// Goes to a position that was taken under a rule, which may have no room for a multiple.
@@ -95,7 +99,16 @@ impl Case {
         }
         let ids = step.batches.iter().flat_map(|batch| &batch.ids);
         let positions: Vec<_> = ids.map(|id| self.length(*id).into()).collect();
-        check_size(step, self.size, &positions);
+        if self.size == StepSize::Batch || self.room == u64::MAX {
+            return check_size(step, self.size, &positions);
+        }
+        let padded: u64 = costs.iter().sum();
+        assert!(padded <= self.room || positions.len() == 1, "{step:?}");
+        // Only what has no room ends it before its size.
+        assert!(
+            self.size.is_whole(&step.span) || step.ends_epoch || self.room < padded + u64::from(LONGEST),
+            "{step:?}"
+        );
     }
 
     /// Takes a step after each happening, and then the rest of the epoch; returns the steps that were used.

@@ -111,14 +111,8 @@ impl<I> Data<I> {
     /// Whether a step, or a batch of a loader, is what is left of an epoch, where that is left out.
     pub(super) fn is_left_out(&self, step: &Next, is_of_loader: bool) -> bool {
         let Next { span, units, ends_epoch, .. } = step;
-        let StepOf { size, groups, .. } = self.items.step;
-        let is_less = if is_of_loader || groups == 1 {
-            units.is_empty()
-        } else {
-            // It ends where the sum of the epoch reaches the next multiple.
-            span.start / size as u64 == span.end / size as u64
-        };
-        self.items.drops_last() && *ends_epoch && is_less
+        let is_whole = !units.is_empty() && (is_of_loader || self.items.step.size().is_whole(span));
+        self.items.drops_last() && *ends_epoch && !is_whole
     }
 
     /// The samples from one index of these to another.

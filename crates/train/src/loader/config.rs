@@ -149,17 +149,21 @@ impl LoaderConfig {
 
     /// Returns a shape with as many padded positions as the largest step of samples of which so much is known.
     pub fn largest(&self, lengths: &Lengths) -> StepShape {
+        match lengths {
+            Lengths::Packed { row_len, .. } => StepShape::new(self.rows(*row_len), *row_len),
+            Lengths::Grouped(groups) => self.largest_of_groups(groups),
+            Lengths::Cut | Lengths::Known(_) | Lengths::Streamed { .. } => self.largest_padded(),
+        }
+    }
+
+    /// Returns the same of samples each of which has a row of its own.
+    pub(super) fn largest_padded(&self) -> StepShape {
         let extent = self.largest_extent;
-        if let Lengths::Packed { row_len, .. } = lengths {
-            return StepShape::new(self.rows(*row_len), *row_len);
-        }
-        if let Lengths::Grouped(groups) = lengths {
-            return StepShape::of(self.samples_of_groups(groups), extent);
-        }
         match self.unit {
             StepUnit::Samples | StepUnit::Batch => StepShape::of(self.effective_batch_size, extent),
             StepUnit::Positions | StepUnit::BatchOfPositions => {
-                // A step may end with a sample of the largest extent, and every one before it is padded.
+                // A step may end with a sample of the largest extent, and every one before it is padded to its own cell; where
+                // batches that mix cells would pad them to more, the step ends before.
                 let most = u64::from(self.effective_batch_size).saturating_mul(self.most_padding());
                 let n = most.saturating_add(extent.positions()).div_ceil(extent.positions().max(1));
                 StepShape::of(u32::try_from(n).unwrap_or(u32::MAX), extent)
@@ -167,15 +171,16 @@ impl LoaderConfig {
         }
     }
 
-    /// Returns as many of the longest samples as have the positions of the largest step of whole groups: what one has beyond
-    /// its size is less than a group.
-    fn samples_of_groups(&self, groups: &Groups) -> u32 {
+    /// Returns the same of whole groups, in as many of the longest samples: what a step has beyond its size is less than a group.
+    pub(super) fn largest_of_groups(&self, groups: &Groups) -> StepShape {
         let size = self.step_size();
         let (beyond, members) = (groups.most_weight(size).saturating_sub(1), groups.most_weight(StepSize::Samples(1)));
         let step = u64::from(self.effective_batch_size).saturating_add(beyond);
         let n = match self.unit {
             StepUnit::Samples => step,
-            StepUnit::Positions => step.saturating_mul(self.most_padding_of(groups)).div_ceil(self.longest().max(1)),
+            StepUnit::Positions => {
+                members.max(step.saturating_mul(self.most_padding_of(groups)).div_ceil(self.longest().max(1)))
+            }
             StepUnit::Batch => members.max(self.samples_of(self.largest_extent).into()),
             // One of a shorter edge ends beyond the positions by less than its edge.
             StepUnit::BatchOfPositions => {
@@ -183,7 +188,7 @@ impl LoaderConfig {
                 members.max(most.div_ceil(self.longest().max(1)))
             }
         };
-        u32::try_from(n).unwrap_or(u32::MAX)
+        StepShape::of(u32::try_from(n).unwrap_or(u32::MAX), self.largest_extent)
     }
 
     /// Returns the largest ratio of a group's padded positions to its positions, rounded up.

@@ -9,7 +9,7 @@ use plimsoll_types::{Bytes, Extent};
 use serde::{Deserialize, Serialize};
 
 use super::packed::{Packed, PackedPosition};
-use super::padded::{PaddedSteps, padded_steps};
+use super::padded::{PaddedSteps, PlannedDraw, padded_steps};
 use super::position::{LoaderPosition, OneKind as _};
 use super::stream::{StreamedStep, StreamedSteps};
 use super::streamed::streamed_steps;
@@ -98,19 +98,14 @@ impl<S: Source> Order<S> {
         Ok(match self {
             Self::Cut { cursor, edge, n_samples } => {
                 let (epoch, ids) = cursor.take(*n_samples);
-                NextStep::unread(Draw::of_extent(epoch, ids, *edge), cursor.epoch != epoch)
+                let (span, ends_epoch) = (0..ids.len() as u64, cursor.epoch != epoch);
+                NextStep::unread(PlannedDraw { draw: Draw::of_extent(epoch, ids, *edge), span, ends_epoch })
             }
-            Self::Padded { steps, .. } => {
-                let (draw, ends_epoch) = steps.next();
-                NextStep::unread(draw, ends_epoch)
-            }
-            Self::Packed(packed) => {
-                let (draw, ends_epoch) = packed.next()?;
-                NextStep::unread(draw, ends_epoch)
-            }
+            Self::Padded { steps, .. } => NextStep::unread(steps.next()),
+            Self::Packed(packed) => NextStep::unread(packed.next()?),
             Self::Streamed(stream) => {
-                let StreamedStep { draw, ends_epoch, items, skipped } = stream.next()?;
-                NextStep { draw, ends_epoch, items: Some(items), skipped }
+                let StreamedStep { planned, items, skipped } = stream.next()?;
+                NextStep { planned, items: Some(items), skipped }
             }
         })
     }
@@ -242,14 +237,13 @@ fn check_axes(n_axes: usize, config: &LoaderConfig) -> Result<(), LoaderError> {
 
 /// A step, and what is known of its samples.
 pub(super) struct NextStep<T> {
-    pub(super) draw: Draw,
-    pub(super) ends_epoch: bool,
+    pub(super) planned: PlannedDraw,
     pub(super) items: Option<Vec<T>>,
     pub(super) skipped: Vec<u64>,
 }
 
 impl<T> NextStep<T> {
-    fn unread(draw: Draw, ends_epoch: bool) -> Self {
-        Self { draw, ends_epoch, items: None, skipped: Vec::new() }
+    fn unread(planned: PlannedDraw) -> Self {
+        Self { planned, items: None, skipped: Vec::new() }
     }
 }

@@ -6,6 +6,7 @@ use plimsoll_sampler::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::padded::PlannedDraw;
 use super::{LoaderConfig, LoaderError};
 use crate::source::{Draw, Part};
 
@@ -71,22 +72,22 @@ impl Packed {
         &self.wanted
     }
 
-    /// Returns the next step, and whether the epoch ends with it.
+    /// Returns the next step.
     ///
     /// Its batches have as many rows each, or one more: who runs some of them at once waits for none.
-    pub(super) fn next(&mut self) -> Result<(Draw, bool), LoaderError> {
+    pub(super) fn next(&mut self) -> Result<PlannedDraw, LoaderError> {
         // A policy allows one row at least.
         let most = self.wanted.first().map_or(1, |it| self.most.min(*it).max(1));
         let is_one_batch = self.size == StepSize::Batch;
         let fits = |load: PackLoad| !is_one_batch || load.rows <= most;
-        let PackedStep { epoch, batches, ends_epoch, .. } = self.steps.next_step(&fits)?;
+        let PackedStep { epoch, span, batches, ends_epoch } = self.steps.next_step(&fits)?;
         let rows: Vec<_> = batches.iter().flat_map(PackedRows::iter).collect();
         let least = if is_one_batch { 1 } else { self.least.min(rows.len()) };
         let n_batches = rows.len().div_ceil(most as usize).max(least).max(1);
         let row_len = self.planner.config().row_len;
         let share = |at: usize| at * rows.len() / n_batches;
         let parts = (0..n_batches).map(|at| part(row_len, &rows[share(at)..share(at + 1)])).collect();
-        Ok((Draw { epoch, parts }, ends_epoch))
+        Ok(PlannedDraw { draw: Draw { epoch, parts }, span, ends_epoch })
     }
 
     pub(super) fn position(&self) -> PackedPosition {

@@ -1,5 +1,6 @@
 //! Steps of samples that are padded to cells, along however many axes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::{
@@ -62,8 +63,8 @@ impl<const AXES: usize> CapacityRule<AXES> for BatchSizes<AXES> {
 
 /// An endless sequence of steps of padded samples, whatever their axes.
 pub(super) trait PaddedSteps: Send {
-    /// Returns the next step, and whether the epoch ends with it.
-    fn next(&mut self) -> (Draw, bool);
+    /// Returns the next step.
+    fn next(&mut self) -> PlannedDraw;
 
     /// Returns where the next step begins.
     fn position(&self) -> StepPosition;
@@ -79,7 +80,7 @@ pub(super) trait PaddedSteps: Send {
 }
 
 impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
-    fn next(&mut self) -> (Draw, bool) {
+    fn next(&mut self) -> PlannedDraw {
         drawn(self.next_step())
     }
 
@@ -101,7 +102,7 @@ impl<const AXES: usize> PaddedSteps for StepPlanner<BatchSizes<AXES>, AXES> {
 }
 
 impl PaddedSteps for GroupSteps<BatchSizes<1>> {
-    fn next(&mut self) -> (Draw, bool) {
+    fn next(&mut self) -> PlannedDraw {
         drawn(self.next_step())
     }
 
@@ -129,7 +130,8 @@ pub(super) fn padded_steps(
     sizes: &[u32],
 ) -> Result<Box<dyn PaddedSteps>, SamplerError> {
     if let Some(groups) = groups {
-        return Ok(Box::new(groups.steps(BatchSizes::new(config, sizes), plan(config)?, config.step_size())?));
+        let steps = groups.steps(BatchSizes::new(config, sizes), plan(config)?, config.step_size())?;
+        return Ok(Box::new(steps.with_room(config.largest_of_groups(groups).positions())));
     }
     match index {
         Index::One(index) => steps(index, config, sizes),
@@ -145,14 +147,23 @@ fn steps<const AXES: usize>(
 ) -> Result<Box<dyn PaddedSteps>, SamplerError> {
     // A multiple has to have room in a step; what the memory has room for changes.
     let planner = BatchPlanner::try_new(index.clone(), BatchSizes::most(config), plan(config)?)?;
-    let mut steps = StepPlanner::try_new(&planner, config.step_size())?;
+    let steps = StepPlanner::try_new(&planner, config.step_size())?;
+    let mut steps = steps.with_room(config.largest_padded().positions());
     steps.change(BatchSizes::new(config, sizes))?;
     Ok(Box::new(steps))
 }
 
-/// Returns the samples of a step, and whether the epoch ends with it.
-pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> (Draw, bool) {
-    (Draw::of_batches(step.epoch, step.batches), step.ends_epoch)
+/// The samples of a step, and where in its epoch it is.
+pub(super) struct PlannedDraw {
+    pub(super) draw: Draw,
+    /// What the epoch has taken before it, and with it.
+    pub(super) span: Range<u64>,
+    pub(super) ends_epoch: bool,
+}
+
+pub(super) fn drawn<const AXES: usize>(step: PlannedStep<AXES>) -> PlannedDraw {
+    let PlannedStep { epoch, span, batches, ends_epoch } = step;
+    PlannedDraw { draw: Draw::of_batches(epoch, batches), span, ends_epoch }
 }
 
 /// Returns how batches are planned.

@@ -11,12 +11,12 @@ use plimsoll_types::Bytes;
 
 use super::cursor::{Cursor, Next};
 use super::fill::{none_readable, read};
-use super::padded::{BatchSizes, drawn, plan};
+use super::padded::{BatchSizes, PlannedDraw, drawn, plan};
 use super::position::{LoaderPosition, OneKind, StreamedPosition};
 use super::{LoaderConfig, LoaderError};
 use crate::ahead::{Ahead, Room};
 use crate::index::lengths;
-use crate::source::{Draw, Item, Source, SourceError};
+use crate::source::{Item, Source, SourceError};
 use crate::too_large::TooLarge;
 
 /// An endless sequence of steps of a stream, whatever the axes of its samples.
@@ -96,8 +96,7 @@ enum Found<T> {
 
 /// A whole step with its samples, and those before it that could not be read.
 pub(super) struct StreamedStep<T> {
-    pub(super) draw: Draw,
-    pub(super) ends_epoch: bool,
+    pub(super) planned: PlannedDraw,
     pub(super) items: Vec<T>,
     pub(super) skipped: Vec<u64>,
 }
@@ -120,7 +119,8 @@ impl<S: Source, const AXES: usize> Stream<S, AXES> {
         let steps = match position {
             None => StreamSteps::try_new(planner, config.step_size())?,
             Some(position) => StreamSteps::resume(planner, config.step_size(), &position.steps)?,
-        };
+        }
+        .with_room(config.largest_padded().positions());
         let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
         let work = move |(epoch, key)| {
             let found = read(&*own, bad_sample, epoch, key % n_samples)?.map_or(Found::Unreadable, Found::Item);
@@ -258,8 +258,8 @@ where
                 let keys = step.batches.iter_mut().flat_map(|batch| &mut batch.ids);
                 let item = |key: &mut u64| self.items.remove(&std::mem::replace(key, *key % self.n_samples));
                 let items = keys.filter_map(item).collect();
-                let (draw, ends_epoch) = drawn(step);
-                return Ok(StreamedStep { draw, ends_epoch, items, skipped: std::mem::take(&mut self.skipped) });
+                let (planned, skipped) = (drawn(step), std::mem::take(&mut self.skipped));
+                return Ok(StreamedStep { planned, items, skipped });
             }
             self.push()?;
         }

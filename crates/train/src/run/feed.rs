@@ -66,7 +66,7 @@ impl<S: Source> Feed<S> {
 
     /// Returns the part of the positions that the cells make padding, where it is known.
     pub(super) fn planned_padding(&self) -> Option<f64> {
-        planned_padding(&*self.source, &self.config.cells, &TooLarge::from(self.known.clone(), &self.config.cells))
+        planned_padding(&*self.source, &self.config, &TooLarge::from(self.known.clone(), &self.config.cells))
     }
 
     /// Leaves out what is known to be too large for this budget.

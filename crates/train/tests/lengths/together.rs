@@ -41,12 +41,19 @@ proptest! {
     /// Whatever the memory has room for and however often the run goes on, in buffers that never grow.
     #[test]
     fn every_sample_comes_once_and_a_group_in_one_step(
-        unit in prop::sample::select(vec![StepUnit::Samples, StepUnit::Positions, StepUnit::Batch]),
+        unit in prop::sample::select(vec![
+            StepUnit::Samples,
+            StepUnit::Positions,
+            StepUnit::Batch,
+            StepUnit::BatchOfPositions,
+        ]),
         size in 4u32..40,
         room in prop::collection::vec(1u32..20, 1..20),
         resumed in prop::collection::btree_set(0usize..40, 0..6),
     ) {
-        let config = settings(unit, if unit == StepUnit::Positions { 20 * size + 120 } else { size });
+        let counts_positions = matches!(unit, StepUnit::Positions | StepUnit::BatchOfPositions);
+        let config = settings(unit, if counts_positions { 20 * size + 120 } else { size });
+        let most_padded = config.largest(&of_three().lengths()).positions();
         let wanted = |at: usize| Wanted::Batches(EDGES.map(|edge| (room[at % room.len()] * 8 / edge).max(1)).to_vec());
         let mut loader = Loader::try_new(&of_three(), None, &wanted(0), &config).unwrap();
         let (mut taken, mut counts) = (BTreeMap::new(), Vec::new());
@@ -54,6 +61,8 @@ proptest! {
             let step = loader.next(&wanted(at)).unwrap();
             let ids: BTreeSet<u64> = step.draw.ids().collect();
             prop_assert_eq!(ids.len(), step.draw.n_samples());
+            let padded: u64 = step.draw.parts.iter().map(|it| it.ids.len() as u64 * it.extent.positions()).sum();
+            prop_assert!(padded <= most_padded, "{} of {}", padded, most_padded);
             let positions: u64 = ids.iter().map(|id| u64::from(length(*id))).sum();
             counts.push(if unit == StepUnit::Positions { positions } else { ids.len() as u64 });
             taken.insert((step.draw.epoch, at as u64), ids);
@@ -76,7 +85,7 @@ proptest! {
         }
         let within = |n: &u64| n.abs_diff(u64::from(config.effective_batch_size));
         let (most, n_of_epoch) = (if unit == StepUnit::Positions { 119 } else { 2 }, counts.len() / 4);
-        prop_assert!(unit == StepUnit::Batch || counts[..n_of_epoch].iter().all(|n| within(n) <= most), "{:?}", counts);
+        prop_assert!(matches!(unit, StepUnit::Batch | StepUnit::BatchOfPositions) || counts[..n_of_epoch].iter().all(|n| within(n) <= most), "{:?}", counts);
     }
 }
 
