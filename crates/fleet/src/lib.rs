@@ -10,7 +10,7 @@
 //! | one | [`Alone`] |
 //! | threads of this process | [`InProcess`] |
 //! | processes that `mpirun` has started | `Mpi`, with the feature `mpi`, which takes `mpicc` and libclang to build |
-//! | any of these, each with an NVIDIA device | `Nccl` of one of these, with the feature `nccl`; it has never run |
+//! | any of these, each with an NVIDIA device | `Nccl` of one of these, with the feature `nccl`; it has run with one rank only |
 //!
 //! # Invariants
 //!

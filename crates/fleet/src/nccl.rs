@@ -16,7 +16,7 @@ const VALUES_AT_ONCE: usize = 1 << 22;
 
 /// Ranks that add on their NVIDIA devices, by NCCL; everything else they do as they did before.
 ///
-/// **It has never run**: where it was written there is no such device, and only that it says so was tested.
+/// **It has run with one rank only**, on an NVIDIA H100 with NCCL 2.28.9: several have never added anything.
 ///
 /// Values come from the memory of the host and go back there, so that it spares the way between the devices, and not the way to
 /// them.
