@@ -221,15 +221,13 @@ impl<R: CapacityRule<AXES> + Clone, const AXES: usize> StepPlanner<R, AXES> {
     /// What each of a batch counts for that is padded to this cell.
     fn counted(&self, ids: &[u32], cell: [u32; AXES]) -> Vec<Counted> {
         let (planner, size) = (&self.plan.planner, self.queue.size);
-        let counted = |id: u32| match &self.groups {
-            Some(groups) => {
+        let counted = |id: u32| {
+            if let Some(groups) = &self.groups {
                 let n_members = Some(narrow(groups.members(id).len()));
-                Some(Counted { id, weight: groups.weight(size, id), n_members })
+                return Some(Counted { id, weight: groups.weight(size, id), n_members });
             }
-            None => {
-                let lengths = planner.planned_lengths(id)?;
-                Some(Counted { id, weight: size.weight(lengths, cell), n_members: None })
-            }
+            let lengths = planner.planned_lengths(id)?;
+            Some(Counted { id, weight: size.weight(lengths, cell), n_members: None })
         };
         ids.iter().filter_map(|id| counted(*id)).collect()
     }

@@ -105,8 +105,8 @@ mod tests {
     fn what_comes_more_often_counts_for_more() {
         let (full, half) = ([8, 8, 8, 16], [4]);
         let sums = |weight| [sum(&full, None, 1.0), sum(&half, None, weight)];
-        assert_eq!(padding(&sums(1.0), None), Some(4.0 / 48.0));
-        assert_eq!(padding(&sums(5.0), None), Some(20.0 / 80.0));
+        assert_eq!(padding(&sums(1.0), None), Some(1.0 - 44.0 / 48.0));
+        assert_eq!(padding(&sums(5.0), None), Some(1.0 - 60.0 / 80.0));
         // Half of the samples are of either: ten positions on average without padding, and four with as many.
         assert_eq!(padding(&sums(1.0), Some(&[0.5, 0.5])), Some(1.0 - 14.0 / 18.0));
         assert_eq!(padding(&sums(5.0), Some(&[0.5, 0.5])), Some(1.0 - 14.0 / 18.0));

@@ -7,7 +7,7 @@ use std::thread;
 
 use plimsoll_probe::Compartment;
 use plimsoll_train::{
-    Existing, InProcess, Loader, LoaderConfig, LoaderError, LoaderPosition, RunDir, StepUnit, Unit, Wanted,
+    Existing, InProcess, Loader, LoaderConfig, LoaderError, LoaderPosition, RunDir, Source, StepUnit, Unit, Wanted,
 };
 use plimsoll_types::{Bytes, EndReason, Event};
 use proptest::prelude::*;
