@@ -188,7 +188,9 @@ impl Predictor {
         let page = self.pools.iter().filter(|(other, _)| other.shares_pages_with(key)).map(|(_, it)| it.page()).max();
         self.pools.entry(key).or_insert_with(|| {
             let mut pool = Reserved::new(self.config.features);
-            page.into_iter().for_each(|it| pool.observe_page(it));
+            if let Some(page) = page {
+                pool.observe_page(page);
+            }
             pool
         })
     }

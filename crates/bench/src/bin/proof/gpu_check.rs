@@ -261,7 +261,7 @@ const STEPS_OF_A_SHAPE: usize = 3;
 
 impl Check {
     /// Runs what the sections will run, all side by side and without looking at what comes of it: the driver keeps the kernels
-    /// that it has compiled for the processes that follow, as CubeCL keeps what it has chosen.
+    /// that it has compiled for the processes that follow, as `CubeCL` keeps what it has chosen.
     fn compile(&self) {
         thread::scope(|scope| {
             for (job, dtype) in self.sizes.planned.iter().flat_map(|job| [(job, Dtype::F32), (job, Dtype::Bf16)]) {

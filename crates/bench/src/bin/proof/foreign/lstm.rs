@@ -48,8 +48,9 @@ impl Foreign for SequenceModel {
 
 impl SequenceModel {
     fn forward(&self, frames: Tensor<3>) -> Tensor<3> {
-        let (hidden, _) = self.first.forward(frames.clone(), Some(start(&frames)));
-        let (hidden, _) = self.second.forward(hidden, Some(start(&frames)));
+        let state = start(&frames);
+        let (hidden, _) = self.first.forward(frames, Some(state.clone()));
+        let (hidden, _) = self.second.forward(hidden, Some(state));
         self.head.forward(hidden)
     }
 }
