@@ -91,14 +91,13 @@ mod tests {
 
     #[test]
     fn each_sample_is_padded_to_its_own_cell() {
-        let check = |lengths: &[u32], too_large: Option<u32>, planned: [f64; 2]| {
-            let sum = sum(lengths, too_large, 1.0);
-            assert_eq!([sum.real, sum.padded], planned, "{lengths:?}");
+        let check = |lengths: &[u32], too_large: Option<u32>, [weight, real, padded]: [f64; 3]| {
+            assert_eq!(sum(lengths, too_large, 1.0), Sum { weight, real, padded }, "{lengths:?}");
         };
-        check(&[8, 16], None, [24.0, 24.0]);
-        check(&[6, 9], None, [15.0, 24.0]);
-        check(&[6, 9, 17], None, [15.0, 24.0]);
-        check(&[6, 9], Some(9), [6.0, 8.0]);
+        check(&[8, 16], None, [2.0, 24.0, 24.0]);
+        check(&[6, 9], None, [2.0, 15.0, 24.0]);
+        check(&[6, 9, 17], None, [2.0, 15.0, 24.0]);
+        check(&[6, 9], Some(9), [1.0, 6.0, 8.0]);
     }
 
     #[test]
