@@ -11,6 +11,7 @@ use plimsoll_probe::{DeviceKind, nvidia};
 use plimsoll_train::has_autotune;
 use plimsoll_types::{Bytes, StepShape};
 
+use crate::foreign::{Foreign, SequenceModel};
 use crate::jobs::{JOBS, edges};
 use crate::order::{Reply, Steps, Task};
 use crate::predict::Proof;
@@ -167,14 +168,24 @@ fn plans(check: &Check, left_out: &mut Vec<String>) -> Content {
     let (mut all, mut n_left) = (Vec::new(), 2 * check.sizes.planned.len());
     for dtype in [Dtype::F32, Dtype::Bf16] {
         let mut proof = Proof::default();
-        for job in check.sizes.planned {
+        for job in check.sizes.planned.iter().filter(|job| computes(job, dtype)) {
             proof.prove(&Place { job, dtype, ..check.place.turn(n_left) }, CELLS);
             n_left -= 1;
+        }
+        for job in check.sizes.planned.iter().filter(|job| !computes(job, dtype)) {
+            left_out.push(format!(
+                "{job} in {dtype}: Burn's layer of it keeps its states in 32 bits whatever the weights are"
+            ));
         }
         let report = noted(left_out, &format!("plans in {dtype}"), proof.finish());
         all.extend(report.map(|report| Precision { dtype, report }));
     }
     Content::Plans(all)
+}
+
+/// Whether a job has steps in a number format.
+fn computes(job: &str, dtype: Dtype) -> bool {
+    job != SequenceModel::NAME || dtype == Dtype::F32
 }
 
 fn line(check: &Check, left_out: &mut Vec<String>) -> Content {
@@ -264,7 +275,8 @@ impl Check {
     /// that it has compiled for the processes that follow, as `CubeCL` keeps what it has chosen.
     fn compile(&self) {
         thread::scope(|scope| {
-            for (job, dtype) in self.sizes.planned.iter().flat_map(|job| [(job, Dtype::F32), (job, Dtype::Bf16)]) {
+            let both = self.sizes.planned.iter().flat_map(|job| [(job, Dtype::F32), (job, Dtype::Bf16)]);
+            for (job, dtype) in both.filter(|(job, dtype)| computes(job, *dtype)) {
                 scope.spawn(move || Proof::default().prove(&Place { job, dtype, ..self.place.clone() }, CELLS));
             }
             for (job, capacity) in self.sizes.capacities {

@@ -1,7 +1,7 @@
 //! A recurrent network.
 
 use burn::module::Module;
-use burn::nn::{Linear, LinearConfig, Lstm, LstmConfig, LstmState};
+use burn::nn::{Linear, LinearConfig, Lstm, LstmConfig};
 use burn::tensor::{Device, Tensor};
 
 use super::Foreign;
@@ -48,18 +48,10 @@ impl Foreign for SequenceModel {
 
 impl SequenceModel {
     fn forward(&self, frames: Tensor<3>) -> Tensor<3> {
-        let state = start(&frames);
-        let (hidden, _) = self.first.forward(frames, Some(state.clone()));
-        let (hidden, _) = self.second.forward(hidden, Some(state));
+        let (hidden, _) = self.first.forward(frames, None);
+        let (hidden, _) = self.second.forward(hidden, None);
         self.head.forward(hidden)
     }
-}
-
-/// Returns a state of zeros in the number format of the frames: the layer's own is always in 32 bits.
-fn start(frames: &Tensor<3>) -> LstmState<2> {
-    let [n, _, _] = frames.dims();
-    let zeros = Tensor::zeros([n, HIDDEN], (&frames.device(), frames.dtype()));
-    LstmState::new(zeros.clone(), zeros)
 }
 
 fn frames(samples: Tensor<2>, edge: usize) -> Tensor<3> {
