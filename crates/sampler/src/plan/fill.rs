@@ -116,6 +116,11 @@ impl<'a, R: CapacityRule<AXES>, const AXES: usize> Open<'a, R, AXES> {
             return;
         }
         self.close();
+        if self.add(entry) {
+            return;
+        }
+        // Where the rule has no room for a multiple, it may have none beside what was beyond one.
+        self.end();
         if !self.add(entry) {
             self.add_alone(entry);
         }
@@ -156,5 +161,24 @@ pub(super) fn keep_last_partial<const AXES: usize>(out: &mut Batches<AXES>) {
         for span in earlier {
             span.partial = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lattice, PaddedBudget, PlanConfig};
+
+    /// A blur puts a longer sample behind shorter ones, of which one is beyond a multiple when the batch ends before it.
+    #[test]
+    fn what_is_beyond_a_multiple_takes_no_sample_that_has_no_room() {
+        let lattice = Lattice::try_new([vec![16, 40]]).unwrap();
+        let mut fit = Fit::new(PaddedBudget([80]), &PlanConfig { lattice, multiple_of: 2, ..PlanConfig::default() });
+        fit.follow(PaddedBudget([64]));
+        let entries = [17, 10, 10, 10].map(|length| Entry { lengths: [length], id: length });
+        let mut out = Batches::default();
+        longest_first(&entries, &fit, &mut out);
+        let batches: Vec<_> = out.iter().map(|batch| (batch.ids.len(), batch.cell)).collect();
+        assert_eq!(batches, [(2, [16]), (1, [16]), (1, [40])]);
     }
 }
