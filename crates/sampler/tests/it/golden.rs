@@ -84,10 +84,10 @@ fn plans_of_several_axes_and_tasks_are_what_they_were() {
     check(
         plans.map(|config| plan(&index, [128, 16_384], config)),
         [
-            "665596566f8f5869",
+            "0e07b8cef9eef0f7",
             "9d0052b4fcb243bf",
             "aef8b814998f048f",
-            "c8324a9a74d0aa3b",
+            "2f7c39cba588658f",
             "2092dc63503eddb5",
             "a8b723a624ce8edf",
             "23b422261bf8f8ee",
