@@ -101,5 +101,5 @@ pub use real::{OpenProbe, OpenSteps, RealSteps, Trial, TrialError};
 pub use rehearsal::Rehearsal;
 pub use schedule::Schedule;
 pub use sounding::{Aim, Enough, Sounding};
-pub use sweep::{NSamples, OnProgress, Rehearsed, STEPS, Sweep};
+pub use sweep::{InRun, NSamples, OnProgress, Rehearsed, STEPS, Sweep};
 pub use trials::{BlankTrials, Ran};

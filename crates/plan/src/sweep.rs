@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use plimsoll_predict::{Correction, Phase, Source};
+use plimsoll_predict::{Booked, Correction, Phase, Source};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::limit::PageLimit;
-use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program};
+use crate::{Act, DryRunPlanner, Fit, PlanError, PlannedCell, Pools, Program, Rehearsal};
 
 /// Optimizer steps of a rehearsal: the first makes the optimizer's state, and the second is the first that finds it.
 pub const STEPS: usize = 2;
@@ -41,7 +41,12 @@ impl Rehearsed {
     /// Adds what real steps hold beyond their rehearsals.
     pub fn correct(&mut self, correction: &Correction) {
         self.cell.reserved = correction.expected(self.steady.booked());
-        self.cell.upper = correction.upper(self.steady.booked()).saturating_add(self.spare);
+        self.cell.upper = self.upper(|booked| correction.upper(booked));
+    }
+
+    /// Returns an upper bound of every step, the first included, whose parameters have pages of their own.
+    pub(crate) fn upper(&self, upper: impl Fn(Booked) -> Bytes) -> Bytes {
+        upper(self.first.booked()).max(upper(self.steady.booked())).saturating_add(self.spare)
     }
 }
 
@@ -126,18 +131,33 @@ impl<'a, P: Program> Sweep<'a, P> {
     }
 }
 
+/// What the pools hold after a step or a forward pass of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InRun {
+    /// After a first one, whose parameters are where they were made: Burn keeps these in pages of their own until the
+    /// optimizer has made others.
+    pub first: Pools,
+    /// After every later one.
+    pub later: Pools,
+    /// What to add for an upper bound: a page, where those of the process may be others.
+    pub spare: Bytes,
+}
+
 impl DryRunPlanner {
-    /// Plans a cell again, in a process that has run `before` and returned its pages; adds a page where those of the
-    /// process may be others.
+    /// Plans a cell again, as a run finds it that began with a forward pass and a step, where it has them, and returned its
+    /// pages; and as one finds it that began with that forward pass alone.
     ///
     /// # Errors
     ///
     /// [`PlanError::ReadsValue`] when a step reads a value.
-    pub fn after<P: Program>(&self, program: &P, before: &[Act], act: &Act) -> Result<(Pools, Bytes), PlanError> {
-        let acts: Vec<Act> = before.iter().chain([&Act::CleanUp, act, act]).cloned().collect();
-        let mut rehearsal = self.rehearse(program, &acts)?;
-        let spare = rehearsal.spare();
-        Ok((rehearsal.after.pop().unwrap_or_default(), spare))
+    pub fn in_run<P: Program>(&self, program: &P, began: &[Act], act: &Act) -> Result<InRun, PlanError> {
+        let passes = began.iter().filter(|it| matches!(it, Act::Infer(_)));
+        let mut first = self.rehearse(program, &passes.chain([&Act::CleanUp, act]).cloned().collect::<Vec<_>>())?;
+        let mut later =
+            self.rehearse(program, &began.iter().chain([&Act::CleanUp, act, act]).cloned().collect::<Vec<_>>())?;
+        let spare = first.spare().max(later.spare());
+        let last = |of: &mut Rehearsal| of.after.pop().unwrap_or_default();
+        Ok(InRun { first: last(&mut first), later: last(&mut later), spare })
     }
 }
 

@@ -111,11 +111,15 @@ fn run(planner: &DryRunPlanner, step: &Step, steps: &[Real]) -> Vec<Pools> {
                 Real::Train(parts) => {
                     let scalar;
                     (state, scalar) = step.train(state, parts);
-                    scalar
+                    Some(scalar)
                 }
-                Real::Infer(shape) => step.infer(&state, *shape),
+                Real::Infer(shape) => Some(step.infer(&state, *shape)),
+                Real::CleanUp => None,
             };
-            assert!(scalar.try_into_data().is_ok());
+            match scalar {
+                Some(scalar) => assert!(scalar.try_into_data().is_ok()),
+                None => step.device.memory_cleanup(),
+            }
             after.push(planner.pools(&step.device).beyond(&before));
         }
         after
@@ -129,6 +133,7 @@ fn run(planner: &DryRunPlanner, step: &Step, steps: &[Real]) -> Vec<Pools> {
 enum Real {
     Train(Vec<StepShape>),
     Infer(StepShape),
+    CleanUp,
 }
 
 impl Real {
@@ -160,6 +165,29 @@ fn a_dry_run_books_the_pages_that_a_real_step_takes() {
             }
         }
     }
+}
+
+/// Burn keeps the parameters that a model begins with in pages of their own, beside those that hold later ones.
+#[test]
+fn the_first_step_of_a_run_is_planned_as_it_is_and_so_are_later_ones() {
+    let _alone = alone();
+    let Some((planner, device)) = open() else { return };
+    let step = Step::new(&device);
+    let [validation, training, other] = [(16, 64), (8, 48), (4, 32)].map(|(n, edge)| StepShape::new(n, edge));
+    let began = [Act::of(Phase::Infer, validation, 16), Act::of(Phase::Train, training, 8)];
+    let really_began = [Real::of(Phase::Infer, validation, 16), Real::of(Phase::Train, training, 8), Real::CleanUp];
+    let mut is_above = false;
+    for (phase, shape) in [(Phase::Train, training), (Phase::Train, other), (Phase::Infer, validation)] {
+        let planned = planner.in_run(&step, &began, &Act::of(phase, shape, shape.samples)).unwrap();
+        let real = Real::of(phase, shape, shape.samples);
+        let [pass, _, clean_up] = &really_began;
+        let first = run(&planner, &step, &[pass.clone(), clean_up.clone(), real.clone()]).pop();
+        let later = run(&planner, &step, &[&really_began[..], &[real.clone(), real]].concat()).pop();
+        let reserved = |pools: Option<Pools>| pools.unwrap().reserved;
+        assert_eq!([planned.first.reserved, planned.later.reserved], [reserved(first), reserved(later)], "{shape}");
+        is_above |= planned.later.reserved < planned.first.reserved;
+    }
+    assert!(is_above, "no first step holds more than later ones");
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl<P: Program> Plans<'_, P> {
             None => self.sweep.borrow_mut().cell(shape, n_samples)?,
         };
         self.known.borrow_mut().insert(shape, it.clone());
-        let upper = self.correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
+        let upper = it.upper(|booked| self.correction.upper_of_next(booked));
         let expected = self.correction.expected(it.steady.booked());
         Ok((it.cell.fit != Fit::NeverFits).then_some(Prediction { expected, upper }))
     }

@@ -1,15 +1,15 @@
 //! Plans by dry run, corrected by few real steps.
 
 use burn::tensor::Device;
-use plimsoll_predict::{Correction, Phase};
+use plimsoll_predict::{Booked, Correction, Phase};
 use plimsoll_sampler::Permutation;
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use super::{OnPlanned, Planning};
 use crate::real::failed;
 use crate::{
-    Act, DryRunPlanner, Fit, MemoryPlan, OpenProbe, OpenSteps, PlanError, Pools, Program, Rehearsed, STEPS, Sweep,
-    TrialError,
+    Act, DryRunPlanner, Fit, InRun, MemoryPlan, OpenProbe, OpenSteps, PlanError, Pools, Program, Rehearsed, STEPS,
+    Sweep, TrialError,
 };
 
 /// Cells of each phase of which real steps run.
@@ -75,8 +75,8 @@ impl Planning<'_> {
         on_real(0);
         self.measure(apart, open, phase, smallest, &mut correction)?;
         on_real(1);
-        let upper = |it: &&Rehearsed| correction.upper_of_next(it.steady.booked()).saturating_add(it.spare);
-        let sure = rehearsed.iter().filter(may_run).filter(|it| upper(it) <= budget);
+        let fits = |it: &&Rehearsed| it.upper(|booked| correction.upper_of_next(booked)) <= budget;
+        let sure = rehearsed.iter().filter(may_run).filter(fits);
         match sure.max_by_key(|it| (it.cell.largest_allocation, it.cell.reserved)) {
             Some(largest) if largest.cell.shape() != smallest.cell.shape() => {
                 self.measure(apart, open, phase, largest, &mut correction)?;
@@ -118,8 +118,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Plans what a run may use once more, as the run finds it: after the validation and the step that it begins with, beside
-    /// what the other phase leaves the runtime with. A staging buffer as large as the results of a validation that are
+    /// Plans what a run may use once more, as the run finds it: at its beginning, and after the validation and the step that
+    /// it begins with; beside what the other phase leaves the runtime with. A staging buffer as large as the results of a validation that are
     /// read stays whatever is cleaned up.
     ///
     /// Plans a run of mixed shapes, too.
@@ -131,19 +131,21 @@ impl Planning<'_> {
     ) -> Result<(), PlanError> {
         let act = |phase, shape| Act::of(phase, shape, (self.n_samples)(shape));
         let firsts = [Phase::Infer, Phase::Train].map(|phase| plan.first(phase).map(|it| (phase, it.shape())));
-        let before: Vec<_> = firsts.into_iter().flatten().map(|(phase, it)| act(phase, it)).collect();
+        let began: Vec<_> = firsts.into_iter().flatten().map(|(phase, it)| act(phase, it)).collect();
         let ladder = plan.ladder.clone();
         let corrections = [plan.training_correction.clone(), plan.inference_correction.clone()];
         let is_used = |phase, shape| phase == Phase::Infer || ladder.contains(&shape);
         let used = plan.cells.iter_mut().filter(|it| it.fit == Fit::Fits && is_used(it.phase, it.shape()));
         for cell in used {
-            let (pools, spare) = planner.after(program, &before, &act(cell.phase, cell.shape()))?;
+            let InRun { first, later, spare } = planner.in_run(program, &began, &act(cell.phase, cell.shape()))?;
             let [training, inference] = &corrections;
             let (own, other) = if cell.phase == Phase::Train { (training, inference) } else { (inference, training) };
-            let mut booked = pools.booked();
-            booked.auxiliary = booked.auxiliary.saturating_add(other.auxiliary);
-            let (expected, upper) = (own.expected(booked), own.upper(booked).saturating_add(spare));
-            cell.in_run = Some(Prediction { expected, upper });
+            let [first, later] = [first, later].map(|pools| {
+                let booked = pools.booked();
+                Booked { auxiliary: booked.auxiliary.saturating_add(other.auxiliary), ..booked }
+            });
+            let upper = own.upper(first).max(own.upper(later)).saturating_add(spare);
+            cell.in_run = Some(Prediction { expected: own.expected(later), upper });
         }
         let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);
         let drawn = draw(&ladder.iter().copied().filter(fits).collect::<Vec<_>>(), self.schedule_steps);
