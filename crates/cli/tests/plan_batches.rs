@@ -342,8 +342,12 @@ fn flags_that_do_not_go_together_are_refused_with_what_would() {
     fs::write(folder.path().join("tasks.txt"), "code\nbooks\n").unwrap();
     fs::write(folder.path().join("one.txt"), "all\nall\n").unwrap();
     for (args, expected) in [
-        (&["--budget", "512", "--row-len", "256"][..], "sample 1"),
-        (&["--budget", "100", "--row-len", "256", "--format", "json"], "a row alone has 256 positions"),
+        (
+            &["--budget", "512", "--row-len", "256"][..],
+            "line 2 has length 300, a row without `--overlap` has room for 256 at most",
+        ),
+        (&["--budget", "512", "--row-len", "256", "--overlap", "256"], "`--overlap` is 256, it must be below 256"),
+        (&["--budget", "100", "--row-len", "300", "--format", "json"], "a row alone has 300 positions"),
         (&["--budget", "512,9"], "line 1 has 1 lengths, and the budget is numbers for 2"),
         (&["--budget", "512", "--lengths", "two.txt"], "cannot be used multiple times"),
         (

@@ -15,9 +15,19 @@ const MOST_AXES: usize = 3;
 /// The different names that tasks may have.
 const MOST_TASKS: usize = 1 << 16;
 
-/// Reads the lengths of each sample, column by column, each of at least `least` and at most what is said of its column.
-pub(super) fn read_lengths(path: &Path, least: u32, most: &[u32]) -> Result<Vec<Vec<u32>>, UserError> {
-    read(path, |text| lengths(text, least, most))
+/// What lengths may be.
+pub(super) struct Range {
+    /// At least, on each column.
+    pub(super) least: u32,
+    /// At most, on each column.
+    pub(super) most: Vec<u32>,
+    /// What has no room for more.
+    pub(super) room: &'static str,
+}
+
+/// Reads the lengths of each sample, column by column.
+pub(super) fn read_lengths(path: &Path, range: &Range) -> Result<Vec<Vec<u32>>, UserError> {
+    read(path, |text| lengths(text, range))
 }
 
 /// Reads the task of each sample: the names in the order in which they come, and which of them each sample has.
@@ -56,7 +66,8 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.strip_suffix(b"\n").unwrap_or(text).split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)
 }
 
-fn lengths(text: &[u8], least: u32, most: &[u32]) -> Result<Vec<Vec<u32>>, String> {
+fn lengths(text: &[u8], range: &Range) -> Result<Vec<Vec<u32>>, String> {
+    let Range { least, most, room } = range;
     if text.is_empty() {
         return Err("it is empty, one length per line is expected".to_owned());
     }
@@ -74,8 +85,8 @@ fn lengths(text: &[u8], least: u32, most: &[u32]) -> Result<Vec<Vec<u32>>, Strin
             return Err(refused(format!("is `{}`, {n_columns} lengths are expected", shown(line))));
         }
         for ((field, column), most) in numbers.into_iter().zip(&mut columns).zip(most) {
-            let length = number(field).filter(|it| (least..=*most).contains(it));
-            column.push(length.ok_or_else(|| refused(fault(field, least, *most)))?);
+            let length = number(field).filter(|it| (least..=most).contains(&it));
+            column.push(length.ok_or_else(|| refused(fault(field, (*least, *most), room)))?);
         }
     }
     Ok(columns)
@@ -91,9 +102,9 @@ fn number(field: &[u8]) -> Option<u32> {
 }
 
 /// Says what is wrong with a length, and what would be right.
-fn fault(field: &[u8], least: u32, most: u32) -> String {
+fn fault(field: &[u8], (least, most): (u32, u32), room: &str) -> String {
     if number(field).is_some_and(|it| it > most) {
-        return format!("has length {}, the budget has room for {most} at most", String::from_utf8_lossy(field));
+        return format!("has length {}, {room} has room for {most} at most", String::from_utf8_lossy(field));
     }
     format!("is `{}`, a whole number from {least} to {most} is expected", shown(field))
 }
@@ -143,20 +154,28 @@ fn of_each<T>(lines: Vec<T>, n_samples: usize) -> Result<Vec<T>, String> {
 mod tests {
     use super::*;
 
+    fn range(most: &[u32]) -> Range {
+        Range { least: 1, most: most.to_vec(), room: "the budget" }
+    }
+
+    fn read_of(text: &[u8], most: &[u32]) -> Result<Vec<Vec<u32>>, String> {
+        lengths(text, &range(most))
+    }
+
     #[track_caller]
     fn refused(text: &[u8], message: &str) {
-        assert_eq!(lengths(text, 1, &[4096]).unwrap_err(), message);
+        assert_eq!(read_of(text, &[4096]).unwrap_err(), message);
     }
 
     #[test]
     fn lengths_are_read_from_each_line() {
         let expected = Ok(vec![vec![7, 4096, 12]]);
-        assert_eq!(lengths(b"7\n4096\n12\n", 1, &[4096]), expected);
-        assert_eq!(lengths(b"7\r\n 4096\r\n12", 1, &[4096]), expected);
-        assert_eq!(lengths(b"1000000\n", 1, &[u32::MAX]), Ok(vec![vec![1_000_000]]));
+        assert_eq!(read_of(b"7\n4096\n12\n", &[4096]), expected);
+        assert_eq!(read_of(b"7\r\n 4096\r\n12", &[4096]), expected);
+        assert_eq!(read_of(b"1000000\n", &[u32::MAX]), Ok(vec![vec![1_000_000]]));
         let columns = Ok(vec![vec![7, 2], vec![90, 4]]);
-        assert_eq!(lengths(b"7, 90\n2 4\n", 1, &[9, 99]), columns);
-        assert_eq!(lengths(b"7\t90\n2,4", 1, &[9, 99]), columns);
+        assert_eq!(read_of(b"7, 90\n2 4\n", &[9, 99]), columns);
+        assert_eq!(read_of(b"7\t90\n2,4", &[9, 99]), columns);
     }
 
     #[test]
@@ -181,7 +200,7 @@ mod tests {
 
     #[test]
     fn columns_that_differ_are_refused() {
-        let of_two = |text: &[u8]| lengths(text, 1, &[9, 99]).unwrap_err();
+        let of_two = |text: &[u8]| read_of(text, &[9, 99]).unwrap_err();
         assert_eq!(of_two(b"7 90\n2\n"), "line 2 is `2`, 2 lengths are expected");
         assert_eq!(of_two(b"7 90\n2 3 4\n"), "line 2 is `2 3 4`, 2 lengths are expected");
         assert_eq!(of_two(b"7 90\n2 x\n"), "line 2 is `x`, a whole number from 1 to 99 is expected");
@@ -209,7 +228,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let message = read_lengths(folder.path(), 1, &[9]).unwrap_err().to_string();
+        let message = read_lengths(folder.path(), &range(&[9])).unwrap_err().to_string();
         assert!(message.starts_with(&format!("read {}: ", folder.path().display())), "{message}");
     }
 }

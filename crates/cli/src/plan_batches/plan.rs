@@ -11,7 +11,7 @@ use plimsoll_sampler::{
 };
 
 use super::groups::NamedGroups;
-use super::lengths::{kept, read_lengths, read_tasks, read_weights};
+use super::lengths::{Range, kept, read_lengths, read_tasks, read_weights};
 use super::list::{Edges, List, Rows, Together};
 use super::said::{LeftOut, Quality, Rounds, Said, TaskCount};
 use crate::args::{Outside, PlanBatchesArgs};
@@ -19,7 +19,7 @@ use crate::exit::{UserError, user_error};
 
 /// Plans the batches that are asked for.
 pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), UserError> {
-    let columns = read_lengths(&args.lengths, args.least(), &args.most())?;
+    let columns = read_lengths(&args.lengths, &args.range())?;
     match (columns.len(), args.row_len, &args.groups) {
         (1, Some(row_len), _) => args.packed(row_len, columns),
         (1, None, Some(path)) => args.together(path, columns),
@@ -33,8 +33,13 @@ pub(super) fn plan(args: &PlanBatchesArgs) -> Result<(Box<dyn List>, Said), User
     }
 }
 
+/// Fields of the sampler's configurations that are flags of this program under another spelling.
+const FLAGS: [(&str, &str); 3] =
+    [("`multiple_of`", "`--multiple-of`"), ("`overlap`", "`--overlap`"), ("`row_len`", "`--row-len`")];
+
 fn refused(error: impl Into<SamplerError>) -> UserError {
-    user_error(error.into().to_string())
+    let said = error.into().to_string();
+    user_error(FLAGS.iter().fold(said, |said, (field, flag)| said.replace(field, flag)))
 }
 
 /// Says what would mend a plan with a flag of this program.
@@ -69,16 +74,18 @@ fn no_budget(n_columns: usize) -> UserError {
 }
 
 impl PlanBatchesArgs {
-    /// The least length that a line may have: what is left out, or refused by the number of its sample, is read first.
-    fn least(&self) -> u32 {
-        u32::from(self.outside == Outside::Refuse)
-    }
-
-    /// The greatest length that a line may have on each column.
-    fn most(&self) -> Vec<u32> {
-        let is_bounded = self.outside == Outside::Refuse && self.longest.is_empty() && self.row_len.is_none();
-        let most = |budget: &u64| if is_bounded { u32::try_from(*budget).unwrap_or(u32::MAX) } else { u32::MAX };
-        self.budget.iter().map(most).collect()
+    /// What the lengths of a line may be: what is left out or cut, or refused by the number of its sample, is read first.
+    fn range(&self) -> Range {
+        let refuses = self.outside == Outside::Refuse;
+        let is_bounded = refuses && self.longest.is_empty() && self.overlap.is_none() && self.groups.is_none();
+        let whole = |limit: u64| if is_bounded { u32::try_from(limit).unwrap_or(u32::MAX) } else { u32::MAX };
+        let (of_row, of_budget) =
+            (|row_len: u32| vec![whole(row_len.into())], || self.budget.iter().copied().map(whole));
+        Range {
+            least: u32::from(refuses),
+            most: self.row_len.map_or_else(|| of_budget().collect(), of_row),
+            room: if self.row_len.is_some() { "a row without `--overlap`" } else { "the budget" },
+        }
     }
 
     /// Takes samples by their lengths on each column.
