@@ -17,8 +17,8 @@
 //!
 //! Our rules are told how large the noise is at most, and stay so far below the budget: 0.98 is the most that they can
 //! reach on devices whose resident bytes are few.
-//! Without a dry run they read the allocator's account of its pages beside the peak; the other rules have no use for
-//! it.
+//! Without a dry run they search by the predictor's bounds from what pages hold, as `plimsoll_plan` does for a program that has
+//! none, such as one that lies on several devices; a CPU tells exact peaks, and is searched for real.
 //!
 //! # Not compared
 //!
@@ -27,14 +27,12 @@
 mod device;
 mod oracle;
 mod own;
-mod paged;
 mod random;
 mod report;
 mod rules;
 
 pub use self::device::{MAX_BATCH, NOISE, Simulated};
 pub use self::oracle::{Oracle, Outcome, Pool, Reading, Setting, Tally};
-pub use self::paged::PagedBound;
 pub use self::random::Random;
 pub use self::report::{Answer, Comparison, Row, compare};
 pub use self::rules::{RULES, Rule};

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 
 use plimsoll_finder::{Finder, FinderConfig, Outcome as Trial, Search, Source};
-use plimsoll_predict::Correction;
+use plimsoll_predict::{
+    Correction, Dtype, Key, PartReading, Peak, Phase, Platform, Predictor, PredictorConfig, page_for,
+};
 use plimsoll_types::{Bytes, Fraction, Prediction, StepShape};
 
 use super::oracle::{Oracle, Outcome, Reading};
-use super::paged::PagedBound;
 
 /// With a dry run.
 pub(crate) fn planned(oracle: &mut Oracle<'_>) -> u32 {
@@ -42,18 +43,25 @@ pub(crate) fn planned(oracle: &mut Oracle<'_>) -> u32 {
     }
 }
 
-/// Without a dry run.
+/// Without a dry run, as `plimsoll_plan` searches by real steps: by the bounds of its predictor.
 pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
-    let setting = oracle.setting();
-    let mut bound = PagedBound::new(setting.edge, setting.noise);
-    let mut finder = finder(oracle);
+    let rounding_margin = oracle.setting().noise.get();
+    let predictor = Predictor::try_new(PredictorConfig { rounding_margin, ..PredictorConfig::default() });
+    let mut predictor = predictor.expect("a margin that is a fraction");
+    let (mut finder, mut own) = (finder(oracle), Bytes::ZERO);
     loop {
-        let predict = |shape: StepShape| bound.upper(shape.samples).map(|upper| Prediction { expected: upper, upper });
-        match finder.search(Source::Probe(&predict)) {
+        match finder.search(Source::Probe(&|shape| predictor.predict(KEY, shape, own))) {
             Ok(Search::Try { batch, .. }) => {
                 let outcome = oracle.step(batch);
-                if let Outcome::Fitted(reading) = outcome {
-                    bound.observe(batch, reading).expect("a step that ran needed something");
+                if let Outcome::Fitted(Reading { resident: before, peak, pool }) = outcome {
+                    own = own.max(before);
+                    let peak = match pool {
+                        Some(pool) => Peak::Reserved { bytes: pool.reserved, page: page_for(pool.largest) },
+                        None => Peak::Exact(peak),
+                    };
+                    let shape = StepShape::new(batch, oracle.setting().edge);
+                    let read = PartReading { shape, before, peak, nodes: 0 };
+                    predictor.observe_step(&[(KEY, read)], Bytes::ZERO).expect("a step that ran needed something");
                 }
                 learn(&mut finder, batch, outcome);
             }
@@ -62,6 +70,14 @@ pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
         }
     }
 }
+
+/// All steps run the same kernels.
+const KEY: Key = Key {
+    phase: Phase::Train,
+    checkpointing: false,
+    platform: Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false },
+    regime: 0,
+};
 
 /// The whole budget and no reduction: the rules are compared at the same budget. No failure is allowed for.
 fn finder(oracle: &Oracle<'_>) -> Finder {

@@ -1,6 +1,8 @@
 //! The search rules of other tools, from their public descriptions.
 
-use super::oracle::Oracle;
+use plimsoll_types::Bytes;
+
+use super::oracle::{Oracle, Outcome};
 use super::own;
 
 /// A way to search for a batch size.
@@ -15,7 +17,7 @@ pub struct Rule {
 }
 
 /// All rules, ours first.
-pub const RULES: [Rule; 10] = [
+pub const RULES: [Rule; 11] = [
     Rule { name: "plimsoll-planned", oracle: "dry run", search: own::planned },
     Rule { name: "plimsoll-probed", oracle: "measured", search: own::probed },
     Rule { name: "lightning-power", oracle: FITS, search: power },
@@ -25,6 +27,7 @@ pub const RULES: [Rule; 10] = [
     Rule { name: "accelerate-halving", oracle: FITS, search: |oracle| halving(oracle, ACCELERATE_START) },
     Rule { name: "composer-halving", oracle: FITS, search: |oracle| halving(oracle, u32::MAX) },
     Rule { name: "oomptimizer", oracle: FITS, search: oomptimizer },
+    Rule { name: "ultralytics-autobatch", oracle: "measured", search: autobatch },
     Rule { name: "bisection", oracle: FITS, search: bisection },
 ];
 
@@ -77,6 +80,53 @@ fn nine_tenths(oracle: &mut Oracle<'_>, start: u32) -> u32 {
 /// `find_executable_batch_size` before 2025: half after each failure.
 fn halving(oracle: &mut Oracle<'_>, start: u32) -> u32 {
     shrink(oracle, start, |batch| batch / 2)
+}
+
+/// Ultralytics' `AutoBatch` (`ultralytics/utils/autobatch.py` of 2025): one step of each of a few small batches, a line
+/// through the logarithms of batches and peaks, and the batch at which it reaches the memory; the last batch that ran where it
+/// is beyond one that did not, and a default where there is no such line. The 40 % of the memory that it leaves by default are
+/// not taken off here.
+fn autobatch(oracle: &mut Oracle<'_>) -> u32 {
+    let budget = oracle.setting().budget;
+    let few = if budget < AUTOBATCH_LARGE { 5 } else { AUTOBATCH_TRIALS.len() };
+    let (mut line, mut before, mut failed) = (Vec::new(), None, None);
+    for batch in &AUTOBATCH_TRIALS[..few] {
+        let peak = match oracle.step(*batch) {
+            Outcome::Fitted(reading) => Some(reading.peak),
+            Outcome::OutOfMemory => None,
+        };
+        if let Some(peak) = peak.filter(|it| before.is_none_or(|before| before < *it)) {
+            line.push((f64::from(*batch).ln(), peak.as_f64().ln()));
+        }
+        failed = failed.or(peak.is_none().then_some(*batch));
+        before = peak;
+    }
+    let reached = at_height(&line, budget.as_f64().ln()).map_or(0.0, |it| it.exp().round());
+    let reached = match failed {
+        Some(failed) if f64::from(failed) <= reached => f64::from((failed / 2).max(1)),
+        _ => reached,
+    };
+    let is_sane = (1.0..=AUTOBATCH_MOST).contains(&reached);
+    (1..=oracle.setting().batch_max)
+        .take_while(|it| is_sane && f64::from(*it) <= reached)
+        .last()
+        .unwrap_or(AUTOBATCH_DEFAULT)
+}
+
+/// Batches that `AutoBatch` runs, the first five of them on devices of less than this.
+const AUTOBATCH_TRIALS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const AUTOBATCH_LARGE: Bytes = Bytes::gib(16);
+
+/// The largest batch that it believes in, and what it takes instead of others.
+const AUTOBATCH_MOST: f64 = 1024.0;
+const AUTOBATCH_DEFAULT: u32 = 16;
+
+/// Returns where the line of least squares through these points reaches a height; `None` where there is none, or it is level.
+fn at_height(points: &[(f64, f64)], height: f64) -> Option<f64> {
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(&|it| it.0), mean(&|it| it.1));
+    let slope = mean(&|it| (it.0 - x) * (it.1 - y)) / mean(&|it| (it.0 - x).powi(2));
+    Some(x + (height - y) / slope).filter(|it| it.is_finite())
 }
 
 /// Bisection of the whole range.
@@ -190,6 +240,15 @@ mod tests {
         check("bisection", 300, 300, 11, 7);
         check("bisection", 5000, 2048, 12, 0);
         check("bisection", 0, 0, 11, 11);
+    }
+
+    #[test]
+    fn autobatch_believes_its_line_unless_that_is_far_off() {
+        // What does not grow with the batch bends the line: from 16 samples it goes to 36 million, 502 and 7.
+        check("ultralytics-autobatch", 300, 16, 5, 0);
+        check("ultralytics-autobatch", 40, 502, 5, 0);
+        check("ultralytics-autobatch", 5, 7, 5, 2);
+        check("ultralytics-autobatch", 0, 16, 5, 5);
     }
 
     #[test]
