@@ -178,14 +178,14 @@ fn the_first_step_of_a_run_is_planned_as_it_is_and_so_are_later_ones() {
     let really_began = [Real::of(Phase::Infer, validation, 16), Real::of(Phase::Train, training, 8), Real::CleanUp];
     let mut is_above = false;
     for (phase, shape) in [(Phase::Train, training), (Phase::Train, other), (Phase::Infer, validation)] {
-        let planned = planner.in_run(&step, &began, &Act::of(phase, shape, shape.samples)).unwrap();
+        let dry = planner.in_run(&step, &began, &Act::of(phase, shape, shape.samples)).unwrap();
         let real = Real::of(phase, shape, shape.samples);
         let [pass, _, clean_up] = &really_began;
         let first = run(&planner, &step, &[pass.clone(), clean_up.clone(), real.clone()]).pop();
         let later = run(&planner, &step, &[&really_began[..], &[real.clone(), real]].concat()).pop();
         let reserved = |pools: Option<Pools>| pools.unwrap().reserved;
-        assert_eq!([planned.first.reserved, planned.later.reserved], [reserved(first), reserved(later)], "{shape}");
-        is_above |= planned.later.reserved < planned.first.reserved;
+        assert_eq!([dry.first.reserved, dry.later.reserved], [reserved(first), reserved(later)], "{shape}");
+        is_above |= dry.later.reserved < dry.first.reserved;
     }
     assert!(is_above, "no first step holds more than later ones");
 }
