@@ -11,6 +11,7 @@ mod packed;
 mod padded;
 mod padding;
 mod position;
+mod room;
 mod stream;
 mod streamed;
 
@@ -23,7 +24,7 @@ use plimsoll_monitor::MatesKept;
 use plimsoll_sampler::{StepSize, StreamStats};
 use plimsoll_types::{Extent, SupplyStep};
 
-pub use self::config::{HostMemory, LoaderConfig, StepUnit, USUAL_BUFFERS};
+pub use self::config::{LoaderConfig, StepUnit};
 pub use self::cursor::CursorPosition;
 pub use self::ended::EndedEpoch;
 pub use self::error::LoaderError;
@@ -37,6 +38,7 @@ pub use self::packed::PackedPosition;
 use self::padded::PlannedDraw;
 pub(crate) use self::padding::planned_padding;
 pub use self::position::{LoaderPosition, StreamedPosition};
+pub use self::room::{HostMemory, USUAL_BUFFERS};
 use crate::job::Unit;
 use crate::source::{Draw, Item, Source};
 use crate::too_large::TooLarge;

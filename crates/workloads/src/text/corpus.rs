@@ -80,16 +80,20 @@ impl Corpus {
         let Divided { train, validation, test } = documents.split(config.shares);
         let tokenizer = tokenizer(&train, watch)?;
         let mut gate = Gate::new(config.lengths, "tokens");
-        let mut groups = Vec::new();
+        let names: Vec<String> = if config.source_folders { documents.names().cloned().collect() } else { Vec::new() };
+        let (mut groups, mut n_pieces) = (Vec::new(), vec![0; names.len()]);
         let train = Sections::told(&tokenizer, (&train, config.cut), &mut gate, watch, |at| {
             groups.extend(config.together.map(|it| group(it, at, &train[at])));
+            if let Some(n) = n_pieces.get_mut(usize::from(train[at].source)) {
+                *n += 1;
+            }
         })?;
         let together = config.together.map(|_| groups.into());
         let mut sections = |texts: &[Section<'_>]| Sections::try_new(&tokenizer, texts, config.cut, &mut gate, watch);
         let validation = sections(&validation)?;
         let test = if test.is_empty() { None } else { Some(sections(&test)?) };
-        let names = if config.source_folders { documents.names().cloned().collect() } else { Vec::new() };
-        let sources = train.counted(names);
+        let of_all = names.into_iter().zip(n_pieces).map(|(name, n_samples)| NamedSource { name, n_samples });
+        let sources = of_all.filter(|it| 0 < it.n_samples).collect();
         // What follows has the memory of the texts.
         drop(documents);
         let baselines = Baselines::of(&train, [&validation].into_iter().chain(&test), tokenizer.vocabulary());

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_sampler::SampleIndex;
-use plimsoll_train::NamedSource;
 
 use super::config::Cut;
 use super::documents::Section;
@@ -27,8 +26,6 @@ const SHOWN_CHARS: usize = 40;
 pub struct Sections {
     tokens: Arc<[u16]>,
     starts: Arc<[usize]>,
-    /// The number of the source that each piece is of.
-    sources: Arc<[u16]>,
     index: SampleIndex<1>,
 }
 
@@ -57,9 +54,8 @@ impl Sections {
         watch: Watch<'_>,
         mut tell_piece: impl FnMut(usize),
     ) -> Result<Self, TextError> {
-        let (mut tokens, mut starts, mut sources) = (Vec::new(), Vec::new(), Vec::new());
-        let mut lengths = Vec::<u32>::new();
-        for (at, Section { source, text, .. }) in texts.iter().enumerate() {
+        let (mut tokens, mut starts, mut lengths) = (Vec::new(), Vec::new(), Vec::<u32>::new());
+        for (at, Section { text, .. }) in texts.iter().enumerate() {
             tell(watch, at, texts.len())?;
             let (first, encoded) = (tokens.len(), tokenizer.encode(text)?);
             let n_predicted = u32::try_from(encoded.len() + 1).unwrap_or(u32::MAX);
@@ -69,15 +65,13 @@ impl Sections {
             for piece in pieces(tokens.len() - first - 1, cut) {
                 tell_piece(at);
                 starts.push(first + piece.start);
-                sources.push(*source);
                 lengths.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
             }
         }
         if lengths.is_empty() && !texts.is_empty() {
             return Err(TextError::NoneLeft { texts: texts.len(), outside: outside_told(&gate.counts) });
         }
-        let (starts, sources) = (starts.into(), sources.into());
-        Ok(Self { tokens: tokens.into(), starts, sources, index: SampleIndex::try_new([lengths])? })
+        Ok(Self { tokens: tokens.into(), starts: starts.into(), index: SampleIndex::try_new([lengths])? })
     }
 
     /// Returns how many pieces there are.
@@ -140,13 +134,6 @@ impl Sections {
     /// Returns where the last token of a piece is.
     fn last(&self, id: u32) -> usize {
         self.starts[id as usize] + self.index.get(id.into()).map_or(0, |[length]| length as usize)
-    }
-
-    /// Returns which of these sources have pieces, in the order of their numbers, and how many.
-    pub(crate) fn counted(&self, names: Vec<String>) -> Vec<NamedSource> {
-        let n_of = |number: u16| self.sources.iter().filter(|it| **it == number).count() as u64;
-        let of_all = (0..).zip(names).map(|(number, name)| NamedSource { name, n_samples: n_of(number) });
-        of_all.filter(|it| 0 < it.n_samples).collect()
     }
 
     /// Returns a number that differs, but for chance, when any token does, or another is repeated.
