@@ -65,7 +65,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
         [name, rest @ ..] if name == "scaling" => scaling(rest),
         [name] => {
             if name == "crops" {
-                command.args(["--features", "proof"]);
+                command.args(["--features", "crops"]);
             }
             command.arg("--bench").arg(name);
             run_command(command)
@@ -99,7 +99,7 @@ fn sampler(args: &[OsString]) -> anyhow::Result<()> {
         println!("no lengths of real data, generated ones only");
     }
     let out = root().join("target/bench/sampler.json");
-    let mut command = cargo("run --release --package plimsoll-bench --bin sampler --");
+    let mut command = cargo("run --release --package plimsoll-proof --bin sampler --");
     command.arg(&out).args(lengths);
     run_command(command)?;
     println!("{}", out.display());
@@ -108,7 +108,7 @@ fn sampler(args: &[OsString]) -> anyhow::Result<()> {
 
 fn recovery(args: &[OsString]) -> anyhow::Result<()> {
     let out = root().join("target/bench/recovery.json");
-    let mut command = cargo("run --release --package plimsoll-bench --bin recovery --");
+    let mut command = cargo("run --release --package plimsoll-proof --bin recovery --");
     command.arg(&out).args(args);
     run_command(command)?;
     println!("{}", out.display());
@@ -133,7 +133,7 @@ fn scaling(args: &[OsString]) -> anyhow::Result<()> {
     }
     let out = root().join("target/bench/scaling.json");
     let features: &[&str] = if networks::has_mpi() { &["--features", "mpi"] } else { &[] };
-    let mut command = cargo("run --release --package plimsoll-bench --bin scaling");
+    let mut command = cargo("run --release --package plimsoll-proof --bin scaling");
     command.args(features).arg("--").arg(&out).arg(lengths).args(events);
     run_command(command)?;
     println!("{}", out.display());

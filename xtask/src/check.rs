@@ -103,9 +103,11 @@ struct Checked {
 impl Checked {
     /// What is built for a CPU, and sums by NCCL and MPI, the latter where its compiler is there.
     fn here() -> Self {
-        let mut features = "plimsoll-bench/proof,plimsoll-cli/chaos,plimsoll/learner,plimsoll-fleet/nccl".to_owned();
+        let mut features =
+            "plimsoll-proof/devices,plimsoll-bench/crops,plimsoll-cli/chaos,plimsoll/learner,plimsoll-fleet/nccl"
+                .to_owned();
         if networks::has_mpi() {
-            features.push_str(",plimsoll-cli/mpi,plimsoll-bench/mpi,plimsoll-fleet/mpi");
+            features.push_str(",plimsoll-cli/mpi,plimsoll-proof/mpi,plimsoll-fleet/mpi");
         }
         Self { features, flags: "", variables: &[] }
     }
@@ -119,7 +121,7 @@ impl Checked {
         let Self { features, .. } = Self::here();
         let features = features
             + ",plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll/cuda,plimsoll/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,\
-               plimsoll-cli/nccl,plimsoll-bench/vulkan";
+               plimsoll-cli/nccl,plimsoll-proof/vulkan";
         let variables = &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")];
         Self { features, flags: "--target-dir target/cuda-check", variables }
     }

@@ -9,8 +9,8 @@ use crate::process::{Stop, cargo};
 
 /// Lowest layer first.
 ///
-/// `bench`, `chaos` and `cli` share the highest layer: they may import everything below, and nobody may import them. That `cli` is a
-/// library is for the binaries of its own package.
+/// Nobody may import `cli` and `chaos`: that `cli` is a library is for the binaries of its own package. `bench` has the inputs
+/// of `proof`.
 /// `xtask` has no layer, so it may import none of these.
 const LAYERS: &[&[&str]] = &[
     &["plimsoll-types"],
@@ -31,7 +31,8 @@ const LAYERS: &[&[&str]] = &[
     &["plimsoll-learner"],
     &["plimsoll"],
     &["plimsoll-workloads"],
-    &["plimsoll-cli", "plimsoll-bench", "plimsoll-chaos"],
+    &["plimsoll-cli", "plimsoll-proof", "plimsoll-chaos"],
+    &["plimsoll-bench"],
 ];
 
 /// Importable from every layer, but only under `[dev-dependencies]`.
@@ -39,6 +40,9 @@ const DEV_ONLY: &str = "plimsoll-fixtures";
 
 /// The program draws the data that come with it where the sources are gone.
 const DRAWS: &str = "plimsoll-cli";
+
+/// What has Burn by way of what it calls: the program, and a benchmark of a job.
+const BY_WAY: [&str; 2] = ["plimsoll-cli", "plimsoll-bench"];
 
 /// Third-party crates, each with the crates that their family (`burn`, `burn-core`, ..) is confined to.
 const CONFINED: &[(&str, &[&str])] = &[
@@ -51,7 +55,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "plimsoll-learner",
             "plimsoll",
             "plimsoll-workloads",
-            "plimsoll-bench",
+            "plimsoll-proof",
         ],
     ),
     ("clap", &["plimsoll-cli"]),
@@ -105,10 +109,10 @@ fn wrong_defaults(metadata: &Value) -> Vec<String> {
     wrong.collect()
 }
 
-/// Whether a crate takes Burn to build; the program has it by way of what it calls.
+/// Whether a crate takes Burn to build.
 pub(crate) fn takes_burn(name: &str) -> bool {
     let (_, with_burn) = CONFINED[0];
-    with_burn.contains(&name) || name == DRAWS
+    with_burn.contains(&name) || BY_WAY.contains(&name)
 }
 
 fn violation(name: &str, dependency: &Value) -> Option<String> {
@@ -216,7 +220,7 @@ mod tests {
                 "plimsoll-types imports plimsoll-train, which is not below it",
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
-                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll-learner and plimsoll and plimsoll-workloads and plimsoll-bench",
+                "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll-learner and plimsoll and plimsoll-workloads and plimsoll-proof",
                 "plimsoll-cli imports plimsoll-bench, which is not below it",
                 "plimsoll-bench imports plimsoll-cli, which is not below it",
                 "plimsoll-new has no layer yet",

@@ -28,12 +28,12 @@ const PACKAGES: [&str; 7] = [
     "plimsoll",
     "plimsoll-workloads",
     "plimsoll-cli",
-    "plimsoll-bench",
+    "plimsoll-proof",
 ];
 
 /// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
 /// plimsoll-bench, because criterion changes those of Burn's dependencies.
-const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-bench/proof";
+const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-proof/devices";
 
 /// What tests have too: what stands on Burn's own training, which what ships does without, and sums by NCCL, which say what is
 /// missing where there is no device for them.
@@ -81,7 +81,7 @@ pub(crate) fn has_mpi() -> bool {
 
 /// Builds a device in; the features of these two programs bring those of all crates below.
 pub(crate) fn with_device(command: &mut Command, name: &str) {
-    command.arg(format!("--features=plimsoll-cli/{name},plimsoll-bench/{name}"));
+    command.arg(format!("--features=plimsoll-cli/{name},plimsoll-proof/{name}"));
 }
 
 /// Builds a program, and returns where it is.
@@ -140,7 +140,7 @@ mod tests {
         let mut command = cargo("build");
         with_device(&mut command, "cuda");
         let last = command.get_args().last().unwrap().to_owned();
-        assert_eq!(last, "--features=plimsoll-cli/cuda,plimsoll-bench/cuda");
+        assert_eq!(last, "--features=plimsoll-cli/cuda,plimsoll-proof/cuda");
     }
 
     #[test]

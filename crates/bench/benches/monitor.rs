@@ -3,8 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use plimsoll_bench::{run, step_done};
+use plimsoll_bench::run;
 use plimsoll_monitor::{Colors, Exposition, History, Progress, TensorBoard, View, decode, encode_into};
+use plimsoll_proof::step_done;
 use plimsoll_types::{Bytes, Event, Knobs};
 
 /// Four micro-batches for the 32 samples of a step.

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use plimsoll_bench::run;
-use plimsoll_bench::sampler::{Tasked, chats, images_and_tokens};
+use plimsoll_proof::sampler::{Tasked, chats, images_and_tokens};
 use plimsoll_sampler::{BatchPlanner, PackConfig, PackPlanner, PaddedBudget, PlanConfig, SampleIndex};
 
 const N_SAMPLES: usize = 1_000_000;

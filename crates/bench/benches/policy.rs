@@ -6,9 +6,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
-use plimsoll_bench::{observation, run};
+use plimsoll_bench::run;
 use plimsoll_policy::{Bounds, BucketedConfig, CertifiedConfig, Policy, PolicyConfig, Signal, StepMeasured, ladder};
 use plimsoll_predict::{Dtype, Key, Phase, Platform, Predictor, PredictorConfig};
+use plimsoll_proof::observation;
 use plimsoll_types::{Budget, Bytes, Decision, KeepReason, Knobs, Ladder, Prediction, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };

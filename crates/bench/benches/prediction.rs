@@ -3,9 +3,10 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkGroup, BenchmarkId, Criterion, measurement::WallTime};
-use plimsoll_bench::finder::Random;
-use plimsoll_bench::{observation, run, shapes};
+use plimsoll_bench::run;
 use plimsoll_predict::{Certificate, Dtype, Key, Phase, Platform, Predictor, PredictorConfig, ShapeNeed};
+use plimsoll_proof::finder::Random;
+use plimsoll_proof::{observation, shapes};
 use plimsoll_types::{Bytes, Observation, StepShape};
 
 const PLATFORM: Platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };

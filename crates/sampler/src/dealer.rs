@@ -7,7 +7,7 @@ use crate::DealError;
 /// A device gives samples to others, and takes some of theirs, up to this part of what it has of a batch.
 ///
 /// Where times vary by 3 %, and a micro-batch takes a quarter of a full one by itself, eight equal devices that began another for
-/// a few samples were slower by 23 % (simulated by `scaling` in the crate plimsoll-bench).
+/// a few samples were slower by 23 % (simulated by `scaling` in the crate plimsoll-proof).
 const FEW: u32 = 8;
 
 /// Samples of a step that are padded to one length.
