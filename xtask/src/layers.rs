@@ -202,9 +202,9 @@ mod tests {
                 {"name": "plimsoll-fixtures", "kind": null}]},
             {"name": "plimsoll-cli", "dependencies": [
                 {"name": "burn-flex", "kind": null},
-                {"name": "plimsoll-bench", "kind": null}]},
-            {"name": "plimsoll-bench", "dependencies": [
-                {"name": "criterion", "kind": "dev"},
+                {"name": "plimsoll-proof", "kind": null}]},
+            {"name": "plimsoll-proof", "dependencies": [
+                {"name": "burn", "kind": null},
                 {"name": "plimsoll-workloads", "kind": "dev"},
                 {"name": "plimsoll-cli", "kind": "dev"}]},
             {"name": "plimsoll-new", "dependencies": [{"name": "plimsoll-newer", "kind": null}]},
@@ -221,8 +221,8 @@ mod tests {
                 "plimsoll-train imports cubecl-cuda, which lives only in plimsoll-plan and plimsoll-probe",
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
                 "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll-learner and plimsoll and plimsoll-workloads and plimsoll-proof",
-                "plimsoll-cli imports plimsoll-bench, which is not below it",
-                "plimsoll-bench imports plimsoll-cli, which is not below it",
+                "plimsoll-cli imports plimsoll-proof, which is not below it",
+                "plimsoll-proof imports plimsoll-cli, which is not below it",
                 "plimsoll-new has no layer yet",
                 "plimsoll-new imports plimsoll-newer, which is not below it",
                 "xtask imports plimsoll-types, which is not below it",

@@ -124,7 +124,7 @@ struct Buffers {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_sampler::SampleIndex;
+    use plimsoll_types::Extent;
 
     use super::*;
     use crate::source::{Draw, SourceError};
