@@ -23,6 +23,7 @@
 mod say;
 
 mod args;
+mod auto_batch;
 mod beat;
 mod begins;
 mod built_in;

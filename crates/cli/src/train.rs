@@ -4,18 +4,17 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::process::ExitCode;
 
-use plimsoll_finder::{FinderConfig, FinderError};
-use plimsoll_monitor::{Progress, RunFacts, TrainingReport};
-use plimsoll_plan::{FindError, PlanError};
-use plimsoll_predict::Phase;
+use plimsoll_monitor::{Progress, RunFacts, StepSettings, TrainingReport};
+use plimsoll_plan::MemoryPlan;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Doing, Existing, Fleet, Job, Outcome, PlanSparing, RunDir, RunDirError, Shell,
-    StopFlag, TrainError, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Device, Doing, Existing, FitConfig, Fleet, Job, Outcome, PlanRequest, PlanSparing,
+    RunDir, RunDirError, Shell, StopFlag, TrainError, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event};
 
-use crate::args::{FindObjective, LogFormat, TrainArgs};
+use crate::args::{LogFormat, TrainArgs};
+use crate::auto_batch::find_batch;
 use crate::beat::Beat;
 use crate::device::open_probe;
 use crate::exit::{Interrupted, describe, signalled, user_error};
@@ -30,8 +29,8 @@ use crate::settings::Settings;
 use crate::sizes::Sizes;
 use crate::step_settings::Asked;
 use crate::told::Told;
-use crate::values::{BatchSize, Checkpointing, JobName, PlanSetting};
-use crate::{find, go_on, ranks, report, say, signals, trace, use_it, worker};
+use crate::values::{JobName, PlanSetting};
+use crate::{go_on, ranks, report, say, signals, trace, use_it, worker};
 
 pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     let existing = match (args.resume, args.overwrite) {
@@ -112,65 +111,22 @@ impl WithJob for Train<'_> {
     }
 }
 
-/// Replaces an "auto" batch by the one that is found.
-fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) -> anyhow::Result<()> {
-    let settings = &loaded.settings;
-    if settings.batch.size != BatchSize::Auto {
-        return Ok(());
-    }
-    let (mut extent, mut tried) = (prepared.sizes.largest(), settings.clone());
-    let ((batch_min, batch_max), target) = (prepared.sizes.batches(), settings.memory.target);
-    let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
-    let found = loop {
-        let finder = FinderConfig { extent, batch_min, batch_max, target, ..FinderConfig::default() };
-        let error = match find::search(prepared, &tried, finder, Phase::Train, FindObjective::Largest) {
-            Ok(found) => break found,
-            Err(error) => error,
-        };
-        let is_sparing = tried.memory.recompute().is_on_anywhere();
-        if may_spare && !is_sparing && is_too_much(&error) {
-            // As the run will, where that is what it takes.
-            tried.memory.gradient_checkpointing = Checkpointing::On;
-            continue;
-        }
-        // What is longer is left out, as the run will say.
-        let shorter =
-            error.downcast_ref::<PlanError>().and_then(|it| prepared.next_cell(it, settings.train.deterministic));
-        extent = shorter.filter(|shorter| *shorter < extent).ok_or_else(|| with_tried(error, is_sparing))?;
-        tried = settings.clone();
-    };
-    let (batch, largest, need) = (found.batch(), found.found.largest, find::need(&found.found));
-    eprintln!("batch       {batch} found: the largest that fits is {largest} ({need})");
-    loaded.keep_batch_size(found.batch());
-    Ok(())
-}
-
-/// Whether the smallest batch is too much, but may fit where activations are recomputed.
-fn is_too_much(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(PlanError::may_fit_recomputing)
-        || error.downcast_ref().is_some_and(is_too_much_to_find)
-}
-
-fn is_too_much_to_find(error: &FindError) -> bool {
-    use FinderError::{DoesNotFit, OutOfMemory};
-    matches!(error, FindError::Finder(DoesNotFit { .. } | OutOfMemory { .. }))
-}
-
-/// Adds to an error of a search that gradient checkpointing was tried; others say so themselves.
-fn with_tried(error: anyhow::Error, is_sparing: bool) -> anyhow::Error {
-    match error.downcast_ref() {
-        Some(it) if is_sparing && is_too_much_to_find(it) => {
-            user_error(format!("{it}; gradient checkpointing was tried")).into()
-        }
-        _ => error,
-    }
+/// What this process begins with.
+struct Begins {
+    /// The settings of its first rank.
+    own: Settings,
+    config: FitConfig,
+    plan: Option<MemoryPlan>,
+    request: PlanRequest,
+    device: Device,
+    others: Vec<Other>,
 }
 
 impl<J: Job> Prepared<J> {
     fn run(mut self, loaded: &Loaded, run: Train<'_>, at_once: signals::AtOnce) -> anyhow::Result<ExitCode> {
-        let (settings, harness) = (&loaded.settings, self.harness);
-        let Train { args, mut run_dir, existing, death, stop, fleet, scraped, .. } = run;
+        let settings = &loaded.settings;
         let step_settings = self.step_settings(settings, Asked(run.loaded.settings.batch.size));
+        let Train { args, mut run_dir, existing, death, stop, fleet, scraped, .. } = run;
         // Dropped before the run directory: one of them alone leaves the place as it was.
         let at_once = at_once;
         let (out, is_first) = (&run_dir.root().to_owned(), fleet.rank() == 0);
@@ -178,72 +134,24 @@ impl<J: Job> Prepared<J> {
 
         // A run that goes on has its plan in the checkpoint.
         let goes_on = existing == Existing::Resume && Checkpoint::is_any(out);
-        let n_devices = settings.devices().len();
-        let others = (1..n_devices).map(|rank| self.other(settings, rank, out, existing, goes_on));
-        let others: Vec<_> = others.collect::<anyhow::Result<_>>()?;
-        let own = self.of_thread(settings, 0)?;
-        let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
-        let request = self.plan_request(&own)?;
-        let config_text = loaded.to_toml();
-        let device = open_device(settings.device());
-        let device = device.map_err(|error| user_error(describe(&error)))?;
-        if 1 < n_devices {
-            self.probe = harness.open(&settings.devices(), 0)?;
+        let begins = self.begins(settings, &run_dir, (existing, goes_on))?;
+        if is_first {
+            self.write_files(&run_dir, goes_on)?;
         }
-        // A run that goes on keeps its own, which belong to its checkpoint.
-        let is_due = |name: &str| is_first && (!goes_on || (name == SIGNATURE_FILE && !out.join(name).exists()));
-        for (name, content) in self.files.iter().filter(|(name, _)| is_due(name)) {
-            signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
-        }
-        let mut warnings = self.notes.warnings;
-        let facts = RunFacts {
-            step_settings,
-            data: self.data,
-            skipped_files: self.skipped,
-            loading_peak: self.loaded.peak,
-            warnings: warnings.clone(),
-            ..RunFacts::default()
-        };
+        let facts = self.facts(step_settings);
         let told =
             if is_first { Told::first(&run_dir, &facts, settings, (args.log, scraped))? } else { Told::new(args.log) };
         let told = RefCell::new(told);
-        let mut observer = |event: &Event, progress: &Progress| told.borrow_mut().hear(event, progress);
-        let mut watching = |doing: Doing, progress: &Progress| told.borrow_mut().display.watch(doing, progress);
-        let mut warn = |warning: &str| {
-            told.borrow_mut().display.clear();
-            eprintln!("warning: {warning}");
-            warnings.push(warning.to_owned());
-        };
-        let wants_plans = settings.device() != DeviceKind::Flex && settings.memory.plan != PlanSetting::Off;
-        let open = || open_probe(harness, &own);
-        let mut plan_anew = |recompute| plan_sparing(&self.job, &request, (recompute, plan.as_ref()), &open);
-        let shell = Shell {
-            run_dir: &mut run_dir,
-            existing,
-            device,
-            probe: harness.on_fit(self.probe),
-            stop: stop.clone(),
-            observer: &mut observer,
-            watching: Some(&mut watching),
-            warn: &mut warn,
-            config_text: &config_text,
-            death: death.clone(),
-            plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
-            fleet,
-        };
-        drop(at_once);
         let common = Common {
-            harness,
+            harness: self.harness,
             devices: &settings.devices(),
             reduction: settings.train.reduction,
             existing,
-            config_text: &config_text,
+            config_text: &loaded.to_toml(),
             death,
             stop: &stop,
         };
-        let outcome = fit_beside(&self.job, (&config, shell), others, &common);
-        told.borrow_mut().display.end();
-        let outcome = outcome?;
+        let (outcome, warnings) = self.fit(begins, (&mut run_dir, fleet), &told, &common, at_once)?;
         if !is_first {
             return Ok(exit_code(&outcome, &stop));
         }
@@ -251,6 +159,88 @@ impl<J: Job> Prepared<J> {
         let report = report::outputs::of_run(&run_dir, &outcome, facts);
         drop(told);
         Ok(conclude((args, settings.job), &report.map_err(TrainError::from)?, &outcome, out, &stop))
+    }
+
+    /// Plans what is to be planned, and opens the device.
+    fn begins(
+        &mut self,
+        settings: &Settings,
+        run_dir: &RunDir,
+        (existing, goes_on): (Existing, bool),
+    ) -> anyhow::Result<Begins> {
+        let n_devices = settings.devices().len();
+        let others = (1..n_devices).map(|rank| self.other(settings, rank, run_dir.root(), existing, goes_on));
+        let others = others.collect::<anyhow::Result<_>>()?;
+        let own = self.of_thread(settings, 0)?;
+        let (config, plan) = self.begins_with(&own, goes_on, run_dir.path())?;
+        let request = self.plan_request(&own)?;
+        let device = open_device(settings.device()).map_err(|error| user_error(describe(&error)))?;
+        if 1 < n_devices {
+            self.probe = self.harness.open(&settings.devices(), 0)?;
+        }
+        Ok(Begins { own, config, plan, request, device, others })
+    }
+
+    /// Writes what the run directory holds besides the usual; a run that goes on keeps its own, which belong to its checkpoint.
+    fn write_files(&self, run_dir: &RunDir, goes_on: bool) -> anyhow::Result<()> {
+        let is_due = |name: &str| !goes_on || (name == SIGNATURE_FILE && !run_dir.root().join(name).exists());
+        for (name, content) in self.files.iter().filter(|(name, _)| is_due(name)) {
+            signals::uncut(|| run_dir.write(name, content.as_bytes())).map_err(TrainError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Says what the log does not, as far as that is known before the first step.
+    fn facts(&self, step_settings: StepSettings) -> RunFacts {
+        RunFacts {
+            step_settings,
+            data: self.data.clone(),
+            skipped_files: self.skipped.clone(),
+            loading_peak: self.loaded.peak,
+            warnings: self.notes.warnings.clone(),
+            ..RunFacts::default()
+        }
+    }
+
+    /// Trains; returns how that ended, and of what the user was warned.
+    fn fit(
+        self,
+        begins: Begins,
+        (run_dir, fleet): (&mut RunDir, Box<dyn Fleet>),
+        told: &RefCell<Told>,
+        common: &Common<'_>,
+        at_once: signals::AtOnce,
+    ) -> anyhow::Result<(Outcome, Vec<String>)> {
+        let Begins { own, config, plan, request, device, others } = begins;
+        let mut warnings = self.notes.warnings;
+        let mut observer = |event: &Event, progress: &Progress| told.borrow_mut().hear(event, progress);
+        let mut watching = |doing: Doing, progress: &Progress| told.borrow_mut().display.watch(doing, progress);
+        let mut warn = |warning: &str| {
+            told.borrow_mut().display.clear();
+            eprintln!("warning: {warning}");
+            warnings.push(warning.to_owned());
+        };
+        let wants_plans = own.device() != DeviceKind::Flex && own.memory.plan != PlanSetting::Off;
+        let open = || open_probe(common.harness, &own);
+        let mut plan_anew = |recompute| plan_sparing(&self.job, &request, (recompute, plan.as_ref()), &open);
+        let shell = Shell {
+            run_dir,
+            existing: common.existing,
+            device,
+            probe: common.harness.on_fit(self.probe),
+            stop: common.stop.clone(),
+            observer: &mut observer,
+            watching: Some(&mut watching),
+            warn: &mut warn,
+            config_text: common.config_text,
+            death: common.death.clone(),
+            plan_sparing: wants_plans.then_some(&mut plan_anew as PlanSparing<'_>),
+            fleet,
+        };
+        drop(at_once);
+        let outcome = fit_beside(&self.job, (&config, shell), others, common);
+        told.borrow_mut().display.end();
+        Ok((outcome?, warnings))
     }
 
     /// Returns the settings of a rank of this process, with its part of a device that it shares.
