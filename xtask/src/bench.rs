@@ -7,9 +7,10 @@ mod gather;
 mod overhead;
 
 use std::ffi::OsString;
-use std::path::{self, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+use crate::args::{flags, unknown};
 use crate::networks;
 use crate::process::{Stop, cargo, root, run as run_command};
 use crate::proof::proof;
@@ -88,13 +89,11 @@ fn predict(args: &[OsString]) -> anyhow::Result<()> {
 }
 
 fn sampler(args: &[OsString]) -> anyhow::Result<()> {
-    let default = root().join("../shared/data/lengths");
-    let lengths = match args {
-        [] if default.is_dir() => Some(default),
-        [] => None,
-        [flag, folder] if flag == "--lengths" => Some(path::absolute(folder)?),
-        _ => return Err(Stop::Usage("`bench sampler` takes nothing but --lengths DIR".to_owned()).into()),
-    };
+    let mut lengths = Some(root().join("../shared/data/lengths")).filter(|it| it.is_dir());
+    flags(args, "`bench sampler` takes nothing but --lengths DIR", |flag, value| match flag {
+        "lengths" => value.path().map(|it| lengths = Some(it)),
+        _ => unknown(),
+    })?;
     if lengths.is_none() {
         println!("no lengths of real data, generated ones only");
     }
@@ -118,16 +117,11 @@ fn recovery(args: &[OsString]) -> anyhow::Result<()> {
 fn scaling(args: &[OsString]) -> anyhow::Result<()> {
     let mut lengths = root().join("../shared/data/lengths");
     let mut events = Vec::new();
-    for pair in args.chunks(2) {
-        match pair {
-            [flag, folder] if flag == "--lengths" => lengths = path::absolute(folder)?,
-            [flag, file] if flag == "--events" => events.push(path::absolute(file)?),
-            _ => {
-                let usage = "`bench scaling` takes nothing but --lengths DIR and --events FILE";
-                return Err(Stop::Usage(usage.to_owned()).into());
-            }
-        }
-    }
+    flags(args, "`bench scaling` takes nothing but --lengths DIR and --events FILE", |flag, value| match flag {
+        "lengths" => value.path().map(|it| lengths = it),
+        "events" => value.path().map(|it| events.push(it)),
+        _ => unknown(),
+    })?;
     if events.is_empty() {
         events = TIMED_RUNS.into_iter().map(timed_run).collect::<anyhow::Result<_>>()?;
     }
@@ -159,16 +153,15 @@ fn timed_run([tokens, samples]: [u32; 2]) -> anyhow::Result<PathBuf> {
 fn end_to_end(args: &[OsString]) -> anyhow::Result<()> {
     let mut text = data("text-docs", "text");
     let mut sequence = data("seq-fsdd", "sequence");
-    for pair in args.chunks(2) {
-        match pair {
-            [flag, folder] if flag == "--data-text" => text = path::absolute(folder)?,
-            [flag, folder] if flag == "--data-sequence" => sequence = path::absolute(folder)?,
-            _ => {
-                let usage = "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR";
-                return Err(Stop::Usage(usage.to_owned()).into());
-            }
-        }
-    }
+    flags(
+        args,
+        "`bench end-to-end` takes nothing but --data-text DIR and --data-sequence DIR",
+        |flag, value| match flag {
+            "data-text" => value.path().map(|it| text = it),
+            "data-sequence" => value.path().map(|it| sequence = it),
+            _ => unknown(),
+        },
+    )?;
     println!("text of {}, recordings of {}", text.display(), sequence.display());
     let out = root().join("target/bench/end-to-end.json");
     run_command(proof(networks::shipped("build"), "end-to-end", &out, &[text.into(), sequence.into()])?)

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
+use crate::args::{flags, unknown};
 use crate::files::write_whole;
 use crate::process::{Stop, root};
 
@@ -58,19 +59,17 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
     ran.and(if passed { Ok(()) } else { Err(Stop::Child { code: 1 }.into()) })
 }
 
-fn asked(args: &[OsString], now: u64) -> anyhow::Result<Asked> {
-    let usage = || Stop::Usage("`fuzz` takes nothing but --seconds N, --seed S and --quick".to_owned());
+fn asked(args: &[OsString], now: u64) -> Result<Asked, Stop> {
     let mut asked = Asked { seconds: 30, seed: now, quick: false };
-    let mut args = args.iter().map(|it| it.to_str().unwrap_or_default());
-    while let Some(flag) = args.next() {
-        let mut number = || args.next().and_then(|it| it.parse().ok()).ok_or_else(usage);
-        match flag {
-            "--seconds" => asked.seconds = number()?,
-            "--seed" => asked.seed = number()?,
-            "--quick" => asked.quick = true,
-            _ => return Err(usage().into()),
+    flags(args, "`fuzz` takes nothing but --seconds N, --seed S and --quick", |flag, value| match flag {
+        "seconds" => value.number().map(|it| asked.seconds = it),
+        "seed" => value.number().map(|it| asked.seed = it),
+        "quick" => {
+            asked.quick = true;
+            Ok(())
         }
-    }
+        _ => unknown(),
+    })?;
     Ok(asked)
 }
 

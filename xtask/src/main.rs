@@ -9,6 +9,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to the person who started it")]
 
+mod args;
 mod files;
 mod networks;
 mod process;

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::{Parser, ValueExt};
+
 use crate::Failed;
 
 pub(crate) const USAGE: &str = "write `PROGRAM OUT [--rounds N] [--seed S] [--round K] \
@@ -23,35 +26,33 @@ pub(crate) struct Args {
 
 impl Args {
     /// Reads the command line; none where somebody asks how it is written.
-    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Self>, Failed> {
-        let (mut words, mut numbers, mut has_picture) = (Vec::new(), [None; 4], true);
-        let names = ["--rounds", "--seed", "--round", "--threads"];
-        let mut args = args.collect::<Vec<_>>().into_iter();
-        if args.as_slice().iter().any(|it| it == "--help" || it == "-h") {
-            return Ok(None);
-        }
-        while let Some(arg) = args.next() {
-            if let Some(at) = names.iter().position(|it| *it == arg) {
-                numbers[at] = Some(args.next().and_then(|it| it.parse::<u64>().ok()).ok_or(USAGE)?);
-            } else if arg == "--no-picture" {
-                has_picture = false;
-            } else if arg.starts_with('-') {
-                return Err(format!("understand the command line: there is no flag `{arg}`; {USAGE}").into());
-            } else {
-                words.push(PathBuf::from(arg));
+    pub(crate) fn parse(args: Parser) -> Result<Option<Self>, Failed> {
+        Self::read(args).map_err(|error| format!("understand the command line: {error}; {USAGE}").into())
+    }
+
+    fn read(mut args: Parser) -> Result<Option<Self>, lexopt::Error> {
+        let (mut words, mut has_picture) = (Vec::new(), true);
+        let (mut rounds, mut seed, mut round, mut threads) = (300, 0, None, 2);
+        while let Some(arg) = args.next()? {
+            match arg {
+                Long("help") | Short('h') => return Ok(None),
+                Long("rounds") => rounds = args.value()?.parse()?,
+                Long("seed") => seed = args.value()?.parse()?,
+                Long("round") => round = Some(args.value()?.parse()?),
+                Long("threads") => threads = args.value()?.parse()?,
+                Long("no-picture") => has_picture = false,
+                Value(word) => words.push(PathBuf::from(word)),
+                Long(_) | Short(_) => return Err(arg.unexpected()),
             }
         }
-        let Ok([program, out]) = <[PathBuf; 2]>::try_from(words) else {
-            return Err(format!("understand the command line: {USAGE}").into());
-        };
-        let [rounds, seed, round, threads] = numbers;
+        let [program, out] = <[PathBuf; 2]>::try_from(words).map_err(|_| "it names two files")?;
         Ok(Some(Self {
             program,
             out,
-            rounds: rounds.unwrap_or(300),
-            seed: seed.unwrap_or(0),
+            rounds,
+            seed,
             round,
-            threads: usize::try_from(threads.unwrap_or(2).clamp(1, 64))?,
+            threads: usize::clamp(threads, 1, 64),
             has_picture: has_picture && round.is_none(),
         }))
     }

@@ -53,7 +53,7 @@ struct Place {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::parse(std::env::args().skip(1)) {
+    let args = match Args::parse(lexopt::Parser::from_env()) {
         Ok(None) => {
             println!("{}", args::USAGE);
             return ExitCode::SUCCESS;

@@ -52,5 +52,5 @@ pub mod recovery;
 pub mod sampler;
 pub mod scaling;
 
-pub use command_line::arguments;
+pub use command_line::{refused, words};
 pub use input::{observation, shapes, step_done};

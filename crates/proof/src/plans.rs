@@ -21,7 +21,6 @@
 //! A table of [`Targets`] says which of these figures are good enough.
 
 mod cell;
-mod date;
 mod gpu;
 mod groups;
 mod mixed;
@@ -33,7 +32,6 @@ mod sweep;
 mod targets;
 
 pub use self::cell::{CellRow, Judged};
-pub use self::date::utc_date;
 pub use self::gpu::GpuReport;
 pub use self::groups::{Edges, Group, pooled_groups, probed_groups, thin};
 pub use self::mixed::{MixedRow, PartsHeld, draw, first};

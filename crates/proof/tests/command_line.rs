@@ -21,7 +21,7 @@ fn a_flag_is_no_file_to_write() {
             let (has_succeeded, told) = run(args);
             assert!(has_succeeded && told.contains("OUT"), "{program} {args:?}: {told}");
         }
-        for args in [&["--halp"][..], &["--out", "3"], &["predict", "--out"], &["finder", "-"], &[]] {
+        for args in [&["--halp"][..], &["--out", "3"], &["predict", "--out"], &["finder", "-x"], &[]] {
             let (has_succeeded, told) = run(args);
             assert!(!has_succeeded && told.contains("OUT"), "{program} {args:?}: {told}");
         }

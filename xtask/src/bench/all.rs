@@ -1,14 +1,15 @@
 //! `cargo xtask bench all`: every benchmark that takes no Burn, in one file, beside an earlier one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::comparison::Comparison;
 use super::figures::Figures;
 use super::{gather, recovery, sampler};
+use crate::args::{flags, unknown};
 use crate::process::{Stop, cargo, root, run as run_command};
 
 /// Above the differences of two measurements of the same program on an idle machine.
@@ -38,28 +39,24 @@ pub(super) fn run(args: &[OsString]) -> anyhow::Result<()> {
 }
 
 fn request(args: &[OsString]) -> anyhow::Result<Request> {
-    let usage = || {
-        Stop::Usage("`bench all` takes nothing but --compare BASE.json, --now FILE.json and --above RATIO".to_owned())
-    };
+    let only = "`bench all` takes nothing but --compare BASE.json, --now FILE.json and --above RATIO";
     let mut request = Request { base: None, now: None, above: ABOVE };
-    for pair in args.chunks(2) {
-        match pair {
-            [flag, file] if flag == "--compare" => request.base = Some(path::absolute(file)?),
-            [flag, file] if flag == "--now" => request.now = Some(path::absolute(file)?),
-            [flag, ratio] if flag == "--above" => request.above = above(ratio)?,
-            _ => return Err(usage().into()),
-        }
-    }
-    if request.base.is_none() && (request.now.is_some() || request.above != ABOVE) {
+    let mut ratio = None;
+    flags(args, only, |flag, value| match flag {
+        "compare" => value.path().map(|it| request.base = Some(it)),
+        "now" => value.path().map(|it| request.now = Some(it)),
+        "above" => value.text().map(|it| ratio = Some(it)),
+        _ => unknown(),
+    })?;
+    if request.base.is_none() && (request.now.is_some() || ratio.is_some()) {
         return Err(Stop::Usage("--now and --above of `bench all` need --compare BASE.json".to_owned()).into());
     }
-    Ok(request)
+    Ok(Request { above: ratio.map_or(Ok(ABOVE), |it| above(&it))?, ..request })
 }
 
-fn above(ratio: &OsStr) -> anyhow::Result<f64> {
-    let parsed = ratio.to_str().and_then(|it| it.parse().ok()).filter(|it: &f64| it.is_finite() && 1.0 <= *it);
-    let usage = || Stop::Usage(format!("--above is {}, it must be a number from 1 on", ratio.display()));
-    Ok(parsed.ok_or_else(usage)?)
+fn above(ratio: &str) -> Result<f64, Stop> {
+    let parsed = ratio.parse().ok().filter(|it: &f64| it.is_finite() && 1.0 <= *it);
+    parsed.ok_or_else(|| Stop::Usage(format!("--above is {ratio}, it must be a number from 1 on")))
 }
 
 /// Runs the benchmarks, and writes what they say.

@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
-use std::{env, fs, io};
+use std::{fs, io};
 
+use lexopt::{Parser, ValueExt};
 use plimsoll_files::write_whole;
-use plimsoll_proof::arguments;
 use plimsoll_proof::recovery::{Report, cases, simulate, table_head};
+use plimsoll_proof::words;
 
 /// Steps of each simulation, unless a number is given.
 const N_STEPS: u64 = 1_000_000;
@@ -17,7 +18,7 @@ const SEED: u64 = 1;
 const USAGE: &str = "write `recovery OUT.json [STEPS]`";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Some(args) = arguments(env::args().skip(1), &[], USAGE)? else {
+    let Some(args) = words(Parser::from_env(), USAGE)? else {
         return Ok(writeln!(io::stdout(), "{USAGE}")?);
     };
     let mut args = args.into_iter();

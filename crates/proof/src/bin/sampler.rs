@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
+use lexopt::Parser;
 use plimsoll_files::write_whole;
 use plimsoll_probe::TrackingAllocator;
-use plimsoll_proof::arguments;
 use plimsoll_proof::sampler::{CLOCK, Report, Sizes, compared_head, measure, read_lengths, table_head};
+use plimsoll_proof::words;
 
 /// Counts what the planner holds.
 #[global_allocator]
@@ -17,7 +18,7 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 const USAGE: &str = "write `sampler OUT.json [FOLDER OF LENGTH FILES]`";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Some(args) = arguments(env::args_os().skip(1), &[], USAGE)? else {
+    let Some(args) = words(Parser::from_env(), USAGE)? else {
         return Ok(writeln!(io::stdout(), "{USAGE}")?);
     };
     let mut args = args.into_iter().map(PathBuf::from);

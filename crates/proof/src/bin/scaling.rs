@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
+use lexopt::Parser;
 use plimsoll_files::write_whole;
 use plimsoll_monitor::decode;
-use plimsoll_proof::arguments;
 use plimsoll_proof::sampler::read_lengths;
 use plimsoll_proof::scaling::{Exchange, Row, Sizes, StepCost, Timed, measure, measure_threads};
+use plimsoll_proof::words;
 
 /// Values of a bias, of a small model and of the gradients of a transformer of 40 MB.
 const N_VALUES: [usize; 3] = [1_000, 1_000_000, 10_000_000];
@@ -23,7 +24,7 @@ const ALIKE: &str = "tell what a step, a micro-batch and a position take: the st
                      of runs with micro-batches of several sizes, and steps of several";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Some(args) = arguments(env::args_os().skip(1), &[], USAGE)? else {
+    let Some(args) = words(Parser::from_env(), USAGE)? else {
         return Ok(writeln!(io::stdout(), "{USAGE}")?);
     };
     if args.first().is_some_and(|it| it == "rank") {

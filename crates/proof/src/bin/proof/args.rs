@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::Error::Custom;
+use lexopt::{Parser, ValueExt};
 use plimsoll_probe::DeviceKind;
-use plimsoll_proof::arguments;
+use plimsoll_proof::refused;
 
 use crate::Failed;
 use crate::jobs::JOBS;
@@ -14,8 +17,6 @@ pub(crate) const USAGE: &str = "write `predict OUT.json [--device DEVICE].. [--j
                                 `finder OUT.json [--device DEVICE]..`, \
                                 `gpu-check FOLDER [--data FOLDER] [--seconds N]` or `end-to-end OUT.json \
                                 TEXT RECORDINGS`";
-
-const FLAGS: [&str; 5] = ["--device", "--job", "--data", "--cells", "--seconds"];
 
 /// Less than the nine minutes that a check of a GPU may take: a process is ended when its time is up.
 const WHOLE: Duration = Duration::from_secs(8 * 60 + 30);
@@ -44,19 +45,23 @@ pub(crate) struct Request {
 }
 
 impl Command {
-    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, Failed> {
-        let Some(args) = arguments(args, &FLAGS, USAGE)? else { return Ok(Self::Help) };
-        let mut args = args.into_iter();
+    pub(crate) fn parse(args: Parser) -> Result<Self, Failed> {
+        Ok(Self::read(args).map_err(|error| refused(&error, USAGE))?)
+    }
+
+    fn read(mut args: Parser) -> Result<Self, lexopt::Error> {
         let (mut words, mut devices, mut jobs, mut data, mut cells) = (vec![], vec![], vec![], None, usize::MAX);
         let mut whole = WHOLE;
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--device" => devices.push(args.next().ok_or(USAGE)?.parse()?),
-                "--job" => jobs.push(job(&args.next().ok_or(USAGE)?)?),
-                "--data" => data = Some(args.next().ok_or(USAGE)?.into()),
-                "--cells" => cells = args.next().and_then(|it| it.parse().ok()).ok_or(USAGE)?,
-                "--seconds" => whole = Duration::from_secs(args.next().and_then(|it| it.parse().ok()).ok_or(USAGE)?),
-                _ => words.push(arg),
+        while let Some(arg) = args.next()? {
+            match arg {
+                Long("help") | Short('h') => return Ok(Self::Help),
+                Long("device") => devices.push(args.value()?.parse()?),
+                Long("job") => jobs.push(args.value()?.parse_with(job)?),
+                Long("data") => data = Some(args.value()?.into()),
+                Long("cells") => cells = args.value()?.parse()?,
+                Long("seconds") => whole = Duration::from_secs(args.value()?.parse()?),
+                Value(word) => words.push(word.string()?),
+                Long(_) | Short(_) => return Err(arg.unexpected()),
             }
         }
         if devices.is_empty() {
@@ -66,7 +71,9 @@ impl Command {
             jobs = JOBS.to_vec();
         }
         match &words[..] {
-            [name, order] if name == "child" => Ok(Self::Child(serde_json::from_str(order)?)),
+            [name, order] if name == "child" => {
+                serde_json::from_str(order).map(Self::Child).map_err(|it| Custom(it.into()))
+            }
             [name, out] if name == "predict" => {
                 Ok(Self::Predict(Request { out: out.into(), devices, jobs, data, cells }))
             }
@@ -75,12 +82,12 @@ impl Command {
             [name, out, text, recordings] if name == "end-to-end" => {
                 Ok(Self::EndToEnd { out: out.into(), text: text.into(), recordings: recordings.into() })
             }
-            _ => Err(format!("understand the command line: {USAGE}").into()),
+            _ => Err("it says none of these".into()),
         }
     }
 }
 
-fn job(name: &str) -> Result<&'static str, Failed> {
+fn job(name: &str) -> Result<&'static str, String> {
     let known = JOBS.into_iter().find(|it| *it == name);
-    known.ok_or_else(|| format!("prove `{name}`: there is no such job; there are {}", JOBS.join(", ")).into())
+    known.ok_or_else(|| format!("there is no job `{name}`; there are {}", JOBS.join(", ")))
 }

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use plimsoll_finder::Found;
 use plimsoll_predict::{Dtype, Phase};
 use plimsoll_probe::{DeviceKind, nvidia};
-use plimsoll_proof::plans::{Content, Figure, GpuReport, Group, Precision, ProductRun, Section, Sweep, utc_date};
+use plimsoll_proof::plans::{Content, Figure, GpuReport, Group, Precision, ProductRun, Section, Sweep};
 use plimsoll_train::has_autotune;
 use plimsoll_types::{Bytes, StepShape};
+use time::OffsetDateTime;
 
 use crate::foreign::{Foreign, SequenceModel};
 use crate::jobs::{JOBS, edges};
@@ -128,7 +129,8 @@ pub(crate) fn command(folder: &Path, samples: Option<&Path>, whole: Duration) ->
         sections.push(Section { content, left_out });
     }
     let seconds = start.elapsed().as_secs_f64();
-    let (driver, date) = (nvidia::device(0).ok().and_then(|it| it.driver), today());
+    let (driver, date) =
+        (nvidia::device(0).ok().and_then(|it| it.driver), OffsetDateTime::now_utc().date().to_string());
     let has_autotune = has_autotune(check.place.device);
     let device = check.place.name;
     let report = GpuReport { date, device, driver, has_autotune, instead_of_a_gpu, sections, seconds };
@@ -336,9 +338,4 @@ impl Check {
 /// Notes what failed as left out.
 fn noted<T>(left_out: &mut Vec<String>, what: &str, result: Result<T, Failed>) -> Option<T> {
     result.inspect_err(|error| left_out.push(format!("{what}: failed to {error}"))).ok()
-}
-
-fn today() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    utc_date(since.as_secs())
 }

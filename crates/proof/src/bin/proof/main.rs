@@ -33,6 +33,7 @@ mod whole;
 
 use std::process::ExitCode;
 
+use lexopt::Parser;
 use plimsoll_probe::TrackingAllocator;
 
 use crate::args::Command;
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failed> {
-    match Command::parse(std::env::args().skip(1))? {
+    match Command::parse(Parser::from_env())? {
         Command::Help => {
             println!("{}", args::USAGE);
             Ok(())
