@@ -147,7 +147,7 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
     fn made_beside(&mut self, part: &StepPart) -> Result<Option<Made>, StepError> {
         let Some(beside) = &mut self.beside else { return Ok(None) };
         if beside.is_gathered(&part.samples) {
-            beside.prepare(self.model, &self.guarded.device);
+            beside.prepare(self.model);
             let resident = self.guarded.open_window(part.shape(), None)?.0.in_use;
             note_work(format_args!("{} and others beside it, with gradients", part.shape()));
             let ran = unless_out_of_memory(|| beside.run(self.request, &self.accumulator, resident))?;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use burn::module::Module;
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::Device;
+use burn::tensor::Tensor;
 use plimsoll_probe::Share;
 use plimsoll_sampler::deal;
 use plimsoll_types::{Attempt, Bytes, Prediction};
@@ -63,6 +63,18 @@ pub(super) struct Made {
     pub(super) of_group: Prediction,
     /// Whether it is the last of the group.
     pub(super) is_last: bool,
+}
+
+/// Gives each parameter a leaf of its own in the graph.
+///
+/// So does `Module::fork`, by an operation on the leaf before, which stays in the graph for as long as that does: for good
+/// where no step changes it (docs/upstream/burn-core-fork-2026-11-27.md).
+struct OwnLeaves;
+
+impl ModuleMapper for OwnLeaves {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(Tensor::detach)
+    }
 }
 
 impl<'a, M: Module> Beside<'a, M> {
@@ -146,9 +158,9 @@ impl<'a, M: Module> Beside<'a, M> {
     }
 
     /// Makes the models, where a group is to run and they are not there yet.
-    pub(super) fn prepare(&mut self, model: &M, device: &Device) {
+    pub(super) fn prepare(&mut self, model: &M) {
         let missing = self.replicas.count().min(self.group.len()).saturating_sub(self.models.len());
-        self.models.extend((0..missing).map(|_| model.clone().fork(device)));
+        self.models.extend((0..missing).map(|_| model.clone().map(&mut OwnLeaves)));
     }
 
     /// Whether a part is the first of several that are certain to fit at once.
