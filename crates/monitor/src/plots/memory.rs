@@ -17,6 +17,8 @@ use crate::series::Series;
 const START: f64 = 0.25;
 /// Steps of a run from which on its start is lost in the whole.
 const LONG: f64 = 40.0;
+/// What there is is beyond the picture where it is more than so many times what was reached, of which little would be seen.
+const FAR: u64 = 5;
 /// Part of the width that the start has, and the room to the whole, in pixels.
 const START_WIDTH: f64 = 0.42;
 const GUTTER: f64 = 32.0;
@@ -142,8 +144,10 @@ impl Timeline<'_> {
         let upper = inside(of(&curves.upper));
         panel.band(canvas, &expected, &upper, FORESEEN.color.faint(0.35));
         panel.line(canvas, &upper, FORESEEN);
-        panel.line(canvas, &thin(stairs(of(&curves.capacity), end)), CAPACITY);
-        panel.line(canvas, &thin(stairs(of(&curves.budget), end)), BUDGET);
+        if !self.is_far(marks) {
+            panel.line(canvas, &thin(stairs(of(&curves.capacity), end)), CAPACITY);
+            panel.line(canvas, &thin(stairs(of(&curves.budget), end)), BUDGET);
+        }
         let peak = thin(of(&curves.peak));
         panel.line(canvas, &peak, PEAK);
         panel.dots(canvas, &peak, PEAK.color);
@@ -169,9 +173,11 @@ impl Timeline<'_> {
     /// Names what occurs, and nothing else.
     fn legend(&self, marks: &Marks) -> Vec<(Mark, String)> {
         let curves = &self.history.curves.memory;
+        let beyond = if self.is_far(marks) { ", beyond the picture" } else { "" };
         // A value that changes is read off the axis.
         let named = |name: &str, of: &Series| {
-            of.constant().map_or(name.to_owned(), |it| format!("{name} {}", Bytes::from_f64_ceil(it)))
+            let value = of.constant().map_or_else(String::new, |it| format!(" {}", Bytes::from_f64_ceil(it)));
+            format!("{name}{value}{beyond}")
         };
         let (has_steps, is_foreseen) = (!curves.peak.is_empty(), !curves.bounds.is_empty());
         let (is_undone, is_restarted) = (!self.facts.undone.is_empty(), !self.facts.restarts.is_empty());
@@ -199,16 +205,34 @@ impl Timeline<'_> {
 
     fn highest(&self, marks: &Marks) -> Bytes {
         let curves = &self.history.curves.memory;
-        let highest = |of: &Series| of.range().map(|it| it.1);
-        let steps = [&curves.peak, &curves.capacity, &curves.budget, &curves.in_use].map(highest);
-        // A bound far beyond what there is says no more than that it is.
-        let most = [&curves.capacity, &curves.peak].into_iter().filter_map(highest).fold(0.0, f64::max);
-        let uppers = curves.bounds.points().into_iter().map(|it| it.1).filter(|it| *it <= 2.0 * most);
-        let steps = steps.into_iter().flatten().chain(uppers).map(Bytes::from_f64_ceil);
-        let at_start = self.history.start.as_ref().map(|it| it.budget.capacity);
+        if self.is_far(marks) {
+            return self.reached(marks, &[]);
+        }
+        let at_start = self.history.start.as_ref().map_or(Bytes::ZERO, |it| it.budget.capacity);
+        match self.reached(marks, &[&curves.capacity, &curves.budget]).max(at_start) {
+            Bytes::ZERO => Bytes::mib(100),
+            highest => highest,
+        }
+    }
+
+    /// Whether steps have stayed so far below what there is that nothing could be told apart beside it.
+    fn is_far(&self, marks: &Marks) -> bool {
+        let least = self.history.curves.memory.budget.range().map(|it| Bytes::from_f64_ceil(it.0));
+        let reached = self.reached(marks, &[]);
+        Bytes::ZERO < reached && least.is_some_and(|least| reached.saturating_mul(FAR) < least)
+    }
+
+    /// Returns the most that was in use, bounded or marked, and of other curves; a bound far beyond these says no more than that
+    /// it is.
+    fn reached(&self, marks: &Marks, others: &[&Series]) -> Bytes {
+        let curves = &self.history.curves.memory;
+        let measured = [&curves.peak, &curves.in_use].into_iter().chain(others.iter().copied());
+        let measured: Vec<f64> = measured.filter_map(Series::range).map(|it| it.1).collect();
+        let most = measured.iter().copied().fold(0.0, f64::max);
+        let bounds = curves.bounds.points().into_iter().map(|it| it.1).filter(|it| *it <= 2.0 * most);
         let undone = self.facts.undone.iter().map(|it| it.peak);
-        let all = steps.chain(undone).chain(marks.all().map(|it| it.1)).chain(at_start);
-        all.max().unwrap_or(Bytes::mib(100))
+        let all = measured.iter().copied().chain(bounds).map(Bytes::from_f64_ceil);
+        all.chain(undone).chain(marks.all().map(|it| it.1)).max().unwrap_or(Bytes::ZERO)
     }
 
     /// The last step ends where the next would begin.

@@ -116,7 +116,10 @@ impl<'a> Panel<'a> {
         let Place { sides: (left, right), heights: (_, bottom) } = self.place;
         let labels: Vec<_> = self.x.ticks().map(|(value, label)| (self.at((value, 0.0)).0, label)).collect();
         label_below(canvas, bottom, &labels);
-        canvas.text(name, (f64::midpoint(left, right), bottom + 46.0), Lettering::LABEL.at(Anchor::Middle));
+        let name = Lettering::LABEL.fitting(name.to_owned(), canvas.size.0 - 2.0 * EDGE);
+        let half = Lettering::LABEL.width(&name) / 2.0;
+        let middle = f64::midpoint(left, right).min(canvas.size.0 - half - EDGE);
+        canvas.text(&name, (middle, bottom + 46.0), Lettering::LABEL.at(Anchor::Middle));
     }
 
     pub(super) fn line(&self, canvas: &Canvas, points: &[Point], stroke: Stroke) {

@@ -5,7 +5,7 @@
 use std::process::{Command, Stdio};
 
 use plimsoll_monitor::{History, RunFacts, TrainingReport};
-use plimsoll_types::{Event, RunStarted, StepDone, TaskStep};
+use plimsoll_types::{Budget, Bytes, Event, Extent, MicroBatch, RunStarted, StepDone, TaskStep};
 
 use crate::exposition::SUPPLY;
 use crate::run;
@@ -102,12 +102,33 @@ fn full() -> Vec<Event> {
     run::long(600).into_iter().map(told).collect()
 }
 
+/// A run of samples that have two lengths, far below what there is.
+fn on_cells() -> Vec<Event> {
+    let budget = Budget { capacity: Bytes::gib(22), budget: Bytes::gib(20) };
+    let told = |event| match event {
+        Event::RunStarted(start) => {
+            Event::RunStarted(RunStarted { unit_of_length: "images × words".into(), budget, ..start })
+        }
+        Event::StepDone(step) => {
+            let edge = |of: u64| u32::try_from(of).expect("a small number");
+            let edges = [edge(1 + step.step % 6), edge(4 + 4 * (step.step % 3))];
+            let cell = Extent::try_new(&edges).expect("two edges");
+            let micro_batches = step.micro_batches.into_iter().map(|it| MicroBatch::new(it.ids, cell)).collect();
+            Event::StepDone(StepDone { micro_batches, capacity: budget.capacity, budget: budget.budget, ..step })
+        }
+        event => event,
+    };
+    run::settled(300).into_iter().map(told).collect()
+}
+
 #[test]
 fn no_text_of_a_picture_overlaps_another_or_leaves_it_on_wide_and_narrow_screens() {
     let Some(browser) = browser() else {
         return eprintln!("skipped: there is none of {}", BROWSERS.join(", "));
     };
-    for (name, events) in [("small", run::small()), ("settled", run::settled(300)), ("full", full())] {
+    for (name, events) in
+        [("small", run::small()), ("settled", run::settled(300)), ("full", full()), ("cells", on_cells())]
+    {
         let history = History::of(&events);
         let facts = RunFacts { seconds: 61.5, ..RunFacts::default() };
         let page = TrainingReport::new(&history, facts.clone()).to_html(&history, &facts, "[train]\nsteps = 6\n");

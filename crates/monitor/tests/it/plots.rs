@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use plimsoll_monitor::{History, Plot, Restart, RunFacts, loss_comparison, memory_timeline, training_curves};
-use plimsoll_types::{Bytes, Event, Phase, StepDone};
+use plimsoll_types::{Bytes, Event, Fraction, Phase, StepDone};
 
 use crate::run;
 
@@ -131,6 +131,19 @@ fn the_start_is_enlarged_where_its_adjustments_would_be_lost() {
     };
     assert!(is_enlarged(&run::settled(400)));
     assert!(!is_enlarged(&run::settled(30)) && !is_enlarged(&run::long(600)) && !is_enlarged(&[]));
+}
+
+#[test]
+fn what_there_is_is_beyond_the_picture_where_steps_stay_far_below() {
+    let of = |capacity: Bytes| {
+        let budget = capacity.scale(Fraction::try_new(0.9).expect("a share"));
+        let step = |at| Event::StepDone(StepDone { capacity, budget, ..run::step(at, run::knobs(16, 4)) });
+        memory_timeline(&History::of(&[2, 3].map(step)), &RunFacts::default()).svg
+    };
+    let (near, far) = (of(Bytes::mib(160)), of(Bytes::gib(22)));
+    assert!(near.contains(">budget 144.00 MiB<") && near.contains(">150<"), "{near}");
+    assert!(far.contains(">budget 19.80 GiB, beyond the picture<"), "{far}");
+    assert!(far.contains(">memory of a step (MiB)<") && far.contains(">30<") && !far.contains(">50<"), "{far}");
 }
 
 #[test]
