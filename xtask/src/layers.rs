@@ -9,8 +9,7 @@ use crate::process::{Stop, cargo};
 
 /// Lowest layer first.
 ///
-/// Nobody may import `cli` and `chaos`: that `cli` is a library is for the binaries of its own package. `bench` has the inputs
-/// of `proof`.
+/// `bench` is the highest, since it has the inputs of `proof`.
 /// `xtask` has no layer, so it may import none of these.
 const LAYERS: &[&[&str]] = &[
     &["plimsoll-types"],
@@ -34,6 +33,9 @@ const LAYERS: &[&[&str]] = &[
     &["plimsoll-cli", "plimsoll-proof", "plimsoll-chaos"],
     &["plimsoll-bench"],
 ];
+
+/// Imported by nobody, from whatever layer: that `cli` is a library is for the binaries of its own package.
+const PROGRAMS: [&str; 2] = ["plimsoll-cli", "plimsoll-chaos"];
 
 /// Importable from every layer, but only under `[dev-dependencies]`.
 const DEV_ONLY: &str = "plimsoll-fixtures";
@@ -126,6 +128,9 @@ fn violation(name: &str, dependency: &Value) -> Option<String> {
         return (dependency["kind"] != "dev" && name != DRAWS)
             .then(|| format!("{name} imports {imported} outside [dev-dependencies]"));
     }
+    if PROGRAMS.contains(&imported) {
+        return Some(format!("{name} imports {imported}, which is a program"));
+    }
     let is_below = layer(imported) < layer(name);
     (is_family(imported, "plimsoll") && !is_below).then(|| format!("{name} imports {imported}, which is not below it"))
 }
@@ -207,6 +212,9 @@ mod tests {
                 {"name": "burn", "kind": null},
                 {"name": "plimsoll-workloads", "kind": "dev"},
                 {"name": "plimsoll-cli", "kind": "dev"}]},
+            {"name": "plimsoll-bench", "dependencies": [
+                {"name": "plimsoll-proof", "kind": "dev"},
+                {"name": "plimsoll-chaos", "kind": "dev"}]},
             {"name": "plimsoll-new", "dependencies": [{"name": "plimsoll-newer", "kind": null}]},
             {"name": "xtask", "dependencies": [
                 {"name": "plimsoll-types", "kind": null},
@@ -222,7 +230,8 @@ mod tests {
                 "plimsoll-train imports plimsoll-fixtures outside [dev-dependencies]",
                 "plimsoll-cli imports burn-flex, which lives only in plimsoll-plan and plimsoll-step and plimsoll-train and plimsoll-learner and plimsoll and plimsoll-workloads and plimsoll-proof",
                 "plimsoll-cli imports plimsoll-proof, which is not below it",
-                "plimsoll-proof imports plimsoll-cli, which is not below it",
+                "plimsoll-proof imports plimsoll-cli, which is a program",
+                "plimsoll-bench imports plimsoll-chaos, which is a program",
                 "plimsoll-new has no layer yet",
                 "plimsoll-new imports plimsoll-newer, which is not below it",
                 "xtask imports plimsoll-types, which is not below it",
