@@ -222,15 +222,17 @@ impl<'a, M: Module, T> Attempts<'a, M, T> {
             }
         };
         let (is_unread, flushed) = (unread.is_some(), self.guarded.device.clone());
+        let start = Instant::now();
         // What was not read yet is handed to the device here, and a panic for want of memory is that of the part.
-        let read = self.probe_time(|guarded| {
-            unless_out_of_memory(|| {
-                if is_unread {
-                    drop(flushed.flush());
-                }
-                guarded.read()
-            })
+        let read = unless_out_of_memory(|| {
+            if is_unread {
+                drop(flushed.flush());
+            }
+            self.guarded.read()
         });
+        // A device that works beside the host answers when it has taken what it was handed, which is the work of the passes.
+        let waits = is_unread && !self.guarded.pages.are_exact();
+        *(if waits { &mut self.times.check } else { &mut self.times.probe }) += start.elapsed();
         let Some(MemoryReading { peak, page, .. }) = read.and_then(Option::transpose)? else {
             return self.clear(attempt, ReadError::OutOfMemory { refused: None }, Some((gradients, brought)));
         };

@@ -39,7 +39,7 @@ use plimsoll_probe::TrackingAllocator;
 use crate::args::Command;
 
 /// Why there are no figures.
-type Failed = Box<dyn std::error::Error>;
+type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Counts what the process allocates, so that the CPU's memory can be measured.
 #[global_allocator]

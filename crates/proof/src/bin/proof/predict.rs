@@ -41,7 +41,7 @@ pub(crate) fn command(request: &Request) -> Result<(), Failed> {
 }
 
 /// What has been compared so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Proof {
     cells: Vec<CellRow>,
     mixed: Vec<MixedRow>,
@@ -97,6 +97,20 @@ impl Proof {
     fn noted<T>(&mut self, what: &str, result: Result<T, Failed>) -> Option<T> {
         let missing = |error: &Failed| Missing { what: what.to_owned(), reason: error.to_string() };
         result.inspect_err(|error| self.missing.push(missing(error))).ok()
+    }
+}
+
+/// What several have compared, in one.
+impl FromIterator<Self> for Proof {
+    fn from_iter<I: IntoIterator<Item = Self>>(proofs: I) -> Self {
+        proofs.into_iter().fold(Self::default(), |mut all, it| {
+            all.cells.extend(it.cells);
+            all.mixed.extend(it.mixed);
+            all.missing.extend(it.missing);
+            let unseen: Vec<_> = it.devices.into_iter().filter(|device| !all.devices.contains(device)).collect();
+            all.devices.extend(unseen);
+            all
+        })
     }
 }
 
