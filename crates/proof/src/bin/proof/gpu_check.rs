@@ -30,7 +30,7 @@ const CELLS: usize = 1;
 /// The sections in the order of the report, each with the part of the whole time by which it ends. Those that are measured at
 /// once come first, and have most of it: a card takes a fifth of a second for a kernel, and chooses among several.
 const SECTIONS: [(&[Measure], f64); 7] = [
-    (&[memory], 0.04),
+    (&[memory], 0.1),
     (&[plans, line], 0.62),
     (&[shortage], 0.66),
     (&[co_tenant], 0.7),
