@@ -93,7 +93,9 @@ impl Setting {
             return Vec::new();
         }
         let (effective, channels, capacity) = match self.size {
-            Size::Small => (16, 8, "9 MiB"),
+            // What is left when the capacity falls to 0.6 of it holds a sample, and what each thread packs products in, which is
+            // as large as the second cache of a core.
+            Size::Small => (16, 8, "14 MiB"),
             Size::Timed => (32, 16, "40 MiB"),
         };
         vec![

@@ -98,7 +98,7 @@ impl Subject {
                 "multitask.features=16",
                 "multitask.image_size=16",
                 "batch.effective_batch_size=24",
-                "memory.capacity=8 MiB",
+                "memory.capacity=14 MiB",
             ],
             Self::Sequence => &[
                 "sequence.heads=1",
