@@ -91,6 +91,7 @@ mod tests {
                 reserved: Bytes::ZERO,
                 peak: Bytes::mib(9),
                 page: Bytes::ZERO,
+                packed: Bytes::ZERO,
                 capacity: Bytes::mib(12),
                 budget: Bytes::mib(10),
                 skipped: Vec::new(),

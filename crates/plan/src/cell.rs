@@ -32,6 +32,9 @@ pub struct PlannedCell {
     /// The nodes of the step's graph; zero where that is small, and where the step has not run.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub nodes: u64,
+    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub packed: Bytes,
     /// What the allocator is expected to hold at the step's peak, everything resident and the correction included;
     /// without meaning where the cell never fits.
     pub reserved: Bytes,
@@ -75,9 +78,9 @@ impl PlannedCell {
             None => (Prediction { upper: self.upper.saturating_add(self.page), ..alone }, None),
         };
         let fits = resident.is_some() || it.upper <= budget;
-        let (Prediction { expected, upper }, nodes) = (it, self.nodes);
+        let (Prediction { expected, upper }, &Self { nodes, packed, .. }) = (it, self);
         let checkpointing = phase == Phase::Train && recompute.is_on(self.extent.edge());
-        fits.then_some(PlannedNeed { phase, checkpointing, shape, expected, upper, largest, resident, nodes })
+        fits.then_some(PlannedNeed { phase, checkpointing, shape, expected, upper, largest, resident, nodes, packed })
     }
 }
 
@@ -104,6 +107,9 @@ pub struct PlannedNeed {
     /// The nodes of the step's graph, or zero where that is small.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub nodes: u64,
+    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    pub packed: Bytes,
 }
 
 /// Micro-batches beyond this many of one shape book nothing that fewer do not.

@@ -60,6 +60,8 @@ pub struct Tried {
     pub page: Bytes,
     /// The nodes of its graph, or zero where that is small.
     pub nodes: u64,
+    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    pub packed: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,
 }
@@ -184,9 +186,12 @@ fn tried(
     on_tried: OnTried<'_>,
     step: impl FnOnce() -> Result<Trial, TrialError>,
 ) -> Result<Tried, TrialError> {
-    let start = Instant::now();
+    let (mut packed, start) = (Bytes::ZERO, Instant::now());
     let (outcome, page, nodes) = match step().map(Trial::steady) {
-        Ok(Trial { resident, peak, part, .. }) => (Outcome::Measured { resident, peak }, part.peak.page(), part.nodes),
+        Ok(Trial { resident, peak, part, .. }) => {
+            packed = part.packed;
+            (Outcome::Measured { resident, peak }, part.peak.page(), part.nodes)
+        }
         Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), page, nodes, .. }))
             if whole == shape && Bytes::ZERO < resident && resident < peak =>
         {
@@ -195,7 +200,7 @@ fn tried(
         Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO, 0),
         Err(error) => return Err(error),
     };
-    let tried = Tried { shape, outcome, page, nodes, seconds: start.elapsed().as_secs_f64() };
+    let tried = Tried { shape, outcome, page, nodes, packed, seconds: start.elapsed().as_secs_f64() };
     on_tried(&tried);
     Ok(tried)
 }

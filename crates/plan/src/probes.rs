@@ -73,13 +73,14 @@ impl ProbePlanner {
             let start = Instant::now();
             let prediction = known.predict(*shape).ok_or(PlanError::NoCell)?;
             let trial = known.trials.iter().find(|(it, _)| it.shape == *shape);
-            let (source, nodes, planning_ms) = match trial {
-                Some((part, milliseconds)) => (Source::Memo, part.nodes, *milliseconds),
-                None => (Source::Certificate, 0, milliseconds(start)),
+            let (source, (nodes, packed), planning_ms) = match trial {
+                Some((part, milliseconds)) => (Source::Memo, (part.nodes, part.packed), *milliseconds),
+                None => (Source::Certificate, (0, Bytes::ZERO), milliseconds(start)),
             };
             Ok(PlannedCell {
                 resident: known.resident,
                 nodes,
+                packed,
                 ..self.cell(phase, *shape, prediction, source, planning_ms)
             })
         };
@@ -122,6 +123,7 @@ impl ProbePlanner {
             extent: shape.extent(),
             resident: Bytes::ZERO,
             nodes: 0,
+            packed: Bytes::ZERO,
             reserved: it.expected,
             upper: it.upper,
             in_run: None,

@@ -1,7 +1,7 @@
 //! Soundings: few small steps before the first of a run, so that none is taken of which nothing is known.
 
 use burn::tensor::Tensor;
-use plimsoll_predict::{Approach, Keys, PartReading, Peak, Phase, Predictor, PredictorConfig, Reach};
+use plimsoll_predict::{Approach, Keys, PartReading, Phase, Predictor, PredictorConfig, Reach};
 use plimsoll_probe::Probe;
 use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Observation, Prediction, Recompute, StepShape};
 
@@ -121,8 +121,11 @@ impl Sounding {
         let (mut predictor, mut resident) = (Predictor::try_new(self.predictor)?, Bytes::ZERO);
         for it in read.iter().filter(|it| it.phase == Phase::Train) {
             resident = it.resident.unwrap_or_default();
-            let part =
-                PartReading { shape: it.shape, before: resident, peak: Peak::Exact(it.expected), nodes: it.nodes };
+            let part = PartReading {
+                nodes: it.nodes,
+                packed: it.packed,
+                ..Observation { shape: it.shape, resident, peak: it.expected }.into()
+            };
             predictor.observe(self.keys.key(it.phase, it.shape), part)?;
         }
         let budget = self.capacity.scale(self.target);
@@ -136,10 +139,10 @@ impl Sounding {
         Ok(Recompute::above(fitting.max()))
     }
 
-    fn need(&self, phase: Phase, PartReading { shape, before, peak, nodes }: PartReading) -> PlannedNeed {
+    fn need(&self, phase: Phase, PartReading { shape, before, peak, nodes, packed }: PartReading) -> PlannedNeed {
         let (expected, largest, resident) = (peak.bytes(), Bytes::ZERO, Some(before));
         let checkpointing = self.keys.key(phase, shape).checkpointing;
-        PlannedNeed { phase, checkpointing, shape, expected, upper: expected, largest, resident, nodes }
+        PlannedNeed { phase, checkpointing, shape, expected, upper: expected, largest, resident, nodes, packed }
     }
 
     /// Approaches a forward pass of this shape. Where a device tells what it reserves in pages, and no peaks, less is

@@ -96,5 +96,6 @@ pub(crate) fn forward_trial(
     }
     let (reserved, peak, seconds) = (reading.reserved, reading.peak, start.elapsed().as_secs_f64());
     let part = PartReading::of(Observation { shape, resident, peak }, probe.has_exact_peak(), reading.page);
+    let part = part.with_packed(reading.packed);
     Ok(Trial { shape, resident, in_use: resident, reserved, peak, part, seconds })
 }

@@ -28,6 +28,7 @@ fn cell(batch: u32, mib: u64) -> PlannedCell {
         extent: 64.into(),
         resident: Bytes::mib(5),
         nodes: 0,
+        packed: Bytes::ZERO,
         reserved: Bytes::mib(mib),
         upper: Bytes::mib(mib),
         in_run: None,

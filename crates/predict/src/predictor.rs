@@ -23,12 +23,27 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 ///
 /// # The bound of what is in use
 ///
-/// `upper = resident + bound · stretch · (1 + rounding_margin) + beside`, and at least the need of every shape that is kept
+/// `upper = resident + bound · stretch · (1 + rounding_margin) + packed + beside`, and at least the need of every shape that is kept
 /// and covered, where `bound` is the key's [`Certificate`](crate::Certificate) and `stretch` the largest factor, at least 1, that a reading of
 /// the last 48 to 96 had above `bound`.
 /// So an observed shape never gets a bound below its own need, whatever the observations are, while it is kept.
 /// Peaks of a fixed program leave `stretch` at 1; readings that contradict one (noise, or a larger shape that needed less)
 /// raise it by as much as they contradict.
+///
+/// # Products that pack
+///
+/// How much a product of matrices packs is no combination of features: its depth is cut into equal pieces of at most 512 or
+/// 1 024, so that one of 640 packs less at a time than one of 512; and of a matrix with few rows all are packed, of one with
+/// more only some.
+/// So a batch may need more than a larger one, or more than lies on the line between two others; but never by more than is
+/// packed at a time, and the most that ever was ([`PartReading::packed`]) stands on top of each bound.
+///
+/// Why that is enough, for a depth in proportion to a feature: of depth `k` pieces of `p(k) = k / ceil(k / q)` are packed.
+/// Let `y` be the depth that was read for which `p(y) / y` is least; a combination of features that was nowhere above what was
+/// packed reaches `p(y) k / y` by the bound alone. Then `p(k) <= p(y) k / y + p(y)`:
+/// where `y <= q`, the first term is `k`; where `q < y < k`, the right side is at least `2 p(y)`, which is above `q`; and where
+/// `k <= y`, with `j q < y <= (j + 1) q` and `k` in `i` pieces, it says `k (j + 1 - i) <= i y`, which follows from `k <= i q`.
+/// Of rows that grow with a shape until only some are packed, it is what smaller shapes have shown: up to 1 024 of them.
 ///
 /// # Tables that double
 ///
@@ -73,6 +88,8 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 #[serde(try_from = "State", into = "State")]
 pub struct Predictor {
     config: PredictorConfig,
+    /// The most that a product of matrices was read to pack.
+    packed: Bytes,
     models: BTreeMap<Key, Model>,
     pools: BTreeMap<Key, Reserved>,
 }
@@ -102,7 +119,7 @@ impl Predictor {
     /// [`PredictError::OutOfRange`] for a setting outside its range.
     pub fn try_new(config: PredictorConfig) -> Result<Self, PredictError> {
         config.check()?;
-        Ok(Self { config, models: BTreeMap::new(), pools: BTreeMap::new() })
+        Ok(Self { config, packed: Bytes::ZERO, models: BTreeMap::new(), pools: BTreeMap::new() })
     }
 
     /// Learns what was read of the parts of one step, in order, which kept `kept` bytes for good, and returns the readings
@@ -133,12 +150,14 @@ impl Predictor {
 
     /// Learns a part that may hold `kept` bytes which stay, and says whether it was above its bound.
     fn observe_part(&mut self, key: Key, it: PartReading, kept: Bytes) -> Result<bool, PredictError> {
-        let PartReading { shape, before, peak, nodes } = it;
+        let PartReading { shape, before, peak, nodes, packed } = it;
         match peak {
             Peak::Exact(_) => {
+                self.note_packed(packed);
+                let config = self.with_packed();
                 let model =
                     self.models.entry(key).or_insert_with(|| Model::new(self.config.features, key.checkpointing));
-                let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &self.config);
+                let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
                 Ok(learnt?.is_some())
             }
@@ -169,6 +188,16 @@ impl Predictor {
         let violated = self.observe_part(key, part, Bytes::ZERO)?;
         let (predicted, ratio) = (known.map(|it| above(resident, it)), known.map(|it| need.share_of(it.expected)));
         Ok(Residual { predicted, violated, ratio })
+    }
+
+    /// Notes what a product of matrices packs at most.
+    pub fn note_packed(&mut self, packed: Bytes) {
+        self.packed = self.packed.max(packed);
+    }
+
+    /// Returns the configuration, with what products pack beside the tensors of a step.
+    fn with_packed(&self) -> PredictorConfig {
+        PredictorConfig { beside: self.config.beside.saturating_add(self.packed), ..self.config }
     }
 
     /// Notes what a dry run says that an allocator with pages reserves for a shape, in place of an earlier plan of it.
@@ -233,11 +262,12 @@ impl Predictor {
         if !self.config.features.fit(shape) {
             return None;
         }
+        let config = self.with_packed();
         if let Some(own) = self.models.get(&key) {
-            return Some(own.need(shape, 1.0, &self.config));
+            return Some(own.need(shape, 1.0, &config));
         }
         let siblings = self.models.iter().filter(|(other, _)| other.is_sibling_of(key));
-        siblings.map(|(_, model)| model.need(shape, self.config.regime_margin, &self.config)).max()
+        siblings.map(|(_, model)| model.need(shape, config.regime_margin, &config)).max()
     }
 }
 
@@ -261,14 +291,16 @@ fn above(resident: Bytes, need: Need) -> Prediction {
 #[derive(Serialize, Deserialize)]
 struct State {
     config: PredictorConfig,
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    packed: Bytes,
     models: Vec<(Key, Model)>,
     pools: Vec<(Key, Reserved)>,
 }
 
 impl From<Predictor> for State {
     fn from(predictor: Predictor) -> Self {
-        let Predictor { config, models, pools } = predictor;
-        Self { config, models: models.into_iter().collect(), pools: pools.into_iter().collect() }
+        let Predictor { config, packed, models, pools } = predictor;
+        Self { config, packed, models: models.into_iter().collect(), pools: pools.into_iter().collect() }
     }
 }
 
@@ -276,7 +308,7 @@ impl TryFrom<State> for Predictor {
     type Error = PredictError;
 
     fn try_from(state: State) -> Result<Self, PredictError> {
-        let mut predictor = Self::try_new(state.config)?;
+        let mut predictor = Self { packed: state.packed, ..Self::try_new(state.config)? };
         predictor.models.extend(state.models);
         predictor.pools.extend(state.pools);
         Ok(predictor)

@@ -34,6 +34,9 @@ pub struct PartReading {
     /// once, so that without them a shape says little of what they take in another one.
     #[serde(default)]
     pub nodes: u64,
+    /// The most that a product of matrices has packed until then, which is in the peak where it was packed just then.
+    #[serde(default)]
+    pub packed: Bytes,
 }
 
 /// A reading above its upper bound.
@@ -52,13 +55,19 @@ impl PartReading {
     /// reserves in pages of a size.
     pub const fn of(Observation { shape, resident, peak }: Observation, is_exact: bool, page: Bytes) -> Self {
         let peak = if is_exact { Peak::Exact(peak) } else { Peak::Reserved { bytes: peak, page } };
-        Self { shape, before: resident, peak, nodes: 0 }
+        Self { shape, before: resident, peak, nodes: 0, packed: Bytes::ZERO }
     }
 
     /// Adds the nodes of its graph, or zero where that is small.
     #[must_use]
     pub const fn with_nodes(self, nodes: u64) -> Self {
         Self { nodes, ..self }
+    }
+
+    /// Adds what a product of matrices has packed at most.
+    #[must_use]
+    pub const fn with_packed(self, packed: Bytes) -> Self {
+        Self { packed, ..self }
     }
 
     /// Returns what the part needed on top of what was in use before it.
@@ -99,7 +108,7 @@ mod tests {
     fn what_pages_hold_is_no_reading_of_the_bytes_in_use() {
         let shape = StepShape::new(2, 64);
         let read = Observation { shape, resident: Bytes(3), peak: Bytes(5) };
-        let part = |peak| PartReading { shape, before: Bytes(3), peak, nodes: 0 };
+        let part = |peak| PartReading { shape, before: Bytes(3), peak, nodes: 0, packed: Bytes::ZERO };
         assert_eq!(PartReading::of(read, true, Bytes(2)), part(Peak::Exact(Bytes(5))));
         let (bytes, page) = (Bytes(5), Bytes(2));
         assert_eq!(PartReading::of(read, false, page), part(Peak::Reserved { bytes, page }));

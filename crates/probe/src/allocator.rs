@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
 use crate::compartment::{LEAST_OWNED, Owner};
-use crate::{HeapCounters, refusal};
+use crate::{HeapCounters, packed, refusal};
 
 /// An allocator, the system's unless another is wrapped, that counts exactly the bytes that are held, with a peak that
 /// can be reset.
@@ -19,6 +19,9 @@ use crate::{HeapCounters, refusal};
 /// 64 B, 28 instead of 17 ns for 4 KiB, and some 3 to 5 ns more in a compartment (least of 100 loops on a shared AMD EPYC).
 ///
 /// The count itself goes up by the new block before the call and down by the old one after it.
+///
+/// What is packed for products of matrices is told apart by its alignment: see
+/// [`MemoryReading::packed`](plimsoll_types::MemoryReading::packed).
 ///
 /// A block of 1 KiB and more is asked for with a byte more, which says in which [`Compartment`](crate::Compartment) it
 /// counts.
@@ -59,7 +62,11 @@ impl<A> TrackingAllocator<A> {
         }
         self.counters.raise(held);
         // SAFETY: the block is as large as its layout with the mark.
-        unsafe { own(block, size) }.got(size);
+        let owner = unsafe { own(block, size) };
+        owner.got(size);
+        if packed::is_packed(layout) {
+            packed::taken([self.counters.packed()].into_iter().chain(owner.packed()));
+        }
         block
     }
 
@@ -145,6 +152,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for TrackingAllocator<A> {
         };
         owner.had(layout.size());
         self.counters.end(layout.size());
+        if packed::is_packed(layout) {
+            packed::returned(layout.size());
+        }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {

@@ -96,7 +96,13 @@ mod tests {
         }
 
         fn read(&self) -> Result<MemoryReading, ProbeError> {
-            Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(3), page: Bytes::mib(2) })
+            Ok(MemoryReading {
+                in_use: Bytes(1),
+                reserved: Bytes(2),
+                peak: Bytes(3),
+                page: Bytes::mib(2),
+                packed: Bytes::ZERO,
+            })
         }
 
         fn reset_peak(&mut self) -> Result<(), ProbeError> {

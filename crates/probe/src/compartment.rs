@@ -9,6 +9,7 @@ use plimsoll_types::{Bytes, MemoryReading};
 
 pub(crate) use self::probe::CompartmentProbe;
 use crate::beside::Beside;
+use crate::packed::Packed;
 use crate::threads::{Part, part};
 
 /// A part of the program's heap: the memory of one of several Flex devices.
@@ -43,6 +44,7 @@ struct Tally {
     own: AtomicIsize,
     own_peak: AtomicIsize,
     beside: Beside,
+    packed: Packed,
     largest: AtomicUsize,
 }
 
@@ -68,15 +70,15 @@ impl Compartment {
 
     /// Returns what it holds, and the most that it held since the last reset.
     pub(crate) fn read(self) -> MemoryReading {
-        let Tally { own, own_peak, beside, .. } = self.tally();
+        let Tally { own, own_peak, beside, packed, .. } = self.tally();
         let in_use = bytes(own.load(SeqCst) + beside.most());
         let peak = bytes(own_peak.load(SeqCst) + beside.most()).max(in_use);
-        MemoryReading { in_use, reserved: in_use, peak, page: Bytes::ZERO }
+        MemoryReading { in_use, reserved: in_use, peak, page: Bytes::ZERO, packed: packed.most() }
     }
 
     /// Starts a new peak at what it holds now.
     pub(crate) fn reset_peak(self) {
-        let Tally { own, own_peak, beside, largest } = self.tally();
+        let Tally { own, own_peak, beside, largest, .. } = self.tally();
         largest.store(0, SeqCst);
         beside.turn();
         // A block that is counted between the two lines raises the peak by itself.
@@ -142,6 +144,11 @@ impl Owner {
         }
     }
 
+    /// Returns what its threads have packed.
+    pub(crate) fn packed(self) -> Option<&'static Packed> {
+        self.tally().map(|it| &it.packed)
+    }
+
     fn is_beside(self) -> bool {
         self.0.is_multiple_of(2)
     }
@@ -157,6 +164,7 @@ impl Tally {
             own: AtomicIsize::new(0),
             own_peak: AtomicIsize::new(0),
             beside: Beside::new(),
+            packed: Packed::new(),
             largest: AtomicUsize::new(0),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 
 use crate::beside::Beside;
+use crate::packed::Packed;
 use crate::share;
 use crate::threads::{Part, count_as_own, part};
 use crate::workers::Workers;
@@ -24,6 +25,7 @@ pub struct HeapCounters {
     own_peak: Line<AtomicIsize>,
     beside: Line<Beside>,
     workers: Line<Workers>,
+    packed: Line<Packed>,
     largest: Line,
     /// One more than the bytes that may be held; zero without a limit.
     limit: Line,
@@ -76,6 +78,7 @@ impl HeapCounters {
             own_peak: Line(AtomicIsize::new(0)),
             beside: Line(Beside::new()),
             workers: Line(Workers::new()),
+            packed: Line(Packed::new()),
             largest: Line(AtomicUsize::new(0)),
             limit: Line(AtomicUsize::new(0)),
             line: Line(AtomicUsize::new(0)),
@@ -101,6 +104,11 @@ impl HeapCounters {
     /// Returns the most bytes that were held at once since the last reset.
     pub fn peak(&self) -> usize {
         unsigned(self.own_peak.0.load(SeqCst) + self.beside.0.most() + self.workers.0.peak())
+    }
+
+    /// Returns what was packed for products of matrices.
+    pub(crate) fn packed(&self) -> &Packed {
+        &self.packed.0
     }
 
     /// Returns the size of the largest block that was asked for since the last reset, whether it was given or not.

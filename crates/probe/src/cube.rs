@@ -176,7 +176,7 @@ impl Probe for CubeProbe {
         let report = self.report();
         let (usage, page) = (report.usage(), page(&report));
         let [in_use, reserved] = [usage.bytes_in_use, usage.bytes_reserved].map(Bytes);
-        Ok(MemoryReading { in_use, reserved, peak: reserved, page })
+        Ok(MemoryReading { in_use, reserved, peak: reserved, page, packed: Bytes::ZERO })
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -85,7 +85,7 @@ impl Probe for HeapProbe {
         // A block that is just being taken is in the count before it is in the peak.
         let peak = HEAP.peak().max(in_use);
         let [in_use, peak] = [in_use, peak].map(|it| Bytes(it as u64));
-        Ok(MemoryReading { in_use, reserved: in_use, peak, page: Bytes::ZERO })
+        Ok(MemoryReading { in_use, reserved: in_use, peak, page: Bytes::ZERO, packed: HEAP.packed().most() })
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -49,6 +49,7 @@ mod beside;
 mod compartment;
 mod counters;
 mod heap;
+mod packed;
 mod refusal;
 mod share;
 mod threads;

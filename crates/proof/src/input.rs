@@ -53,6 +53,7 @@ pub fn step_done(step: u64, rung: Knobs) -> StepDone {
         reserved: peak,
         peak,
         page: Bytes::ZERO,
+        packed: Bytes::ZERO,
         capacity: Bytes::gib(12),
         budget: Bytes::gib(11),
         skipped: Vec::new(),

@@ -233,10 +233,11 @@ impl Elsewhere {
 
     /// Learns what each part of a step needed that has ended; nothing where memory cannot be read, as the next step says.
     pub(crate) fn learn(&mut self) {
-        let Ok(MemoryReading { in_use, peak, .. }) = self.probe.read() else { return };
+        let Ok(MemoryReading { in_use, peak, packed, .. }) = self.probe.read() else { return };
         let before = std::mem::replace(&mut self.in_use, in_use);
         self.peak = self.peak.max(peak);
         self.parts.last_mut().into_iter().for_each(|it| it.follow(before, peak));
+        self.needs.note_packed(packed);
         self.needs.learn(&self.parts, in_use.saturating_sub(self.resident));
         if self.is_exact() {
             for RanPart { part, resident, peak, .. } in &self.parts {

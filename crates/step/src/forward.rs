@@ -120,12 +120,12 @@ impl<'a> ForwardPasses<'a> {
             None | Some(Err(StepError::OutOfMemory(_))) => return self.failed(None),
             Some(done) => done?,
         }
-        let MemoryReading { peak, in_use, page, .. } = self.probe.read()?;
+        let MemoryReading { peak, in_use, page, packed, .. } = self.probe.read()?;
         if self.heeds {
             // One that needed nothing above what was resident teaches nothing.
             if resident < peak && self.pages.shows(shape) {
                 let read = PartReading::of(Observation { shape, resident, peak }, self.pages.are_exact(), page);
-                pass.learn(read, in_use.saturating_sub(resident))?;
+                pass.learn(read.with_packed(packed), in_use.saturating_sub(resident))?;
             }
             if budget.capacity < peak {
                 return self.failed(Some(peak));

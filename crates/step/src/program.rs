@@ -168,6 +168,11 @@ impl ProgramNeeds {
         }
     }
 
+    /// Learns what a product of matrices packs at most.
+    pub(crate) fn note_packed(&mut self, packed: Bytes) {
+        self.shown.predictor.note_packed(packed);
+    }
+
     /// Learns what each part needed, of a step that kept so much.
     pub fn learn(&mut self, parts: &[RanPart], kept: Bytes) {
         self.shown.refused.iter_mut().for_each(|it| it.n_left = it.n_left.saturating_sub(1));

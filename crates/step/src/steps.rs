@@ -233,12 +233,13 @@ impl ProgramSteps {
     }
 
     /// Learns what a step needed, after which memory reads so on the first device.
-    pub fn learn<T>(&mut self, ran: &mut Ran<T>, MemoryReading { in_use, peak, .. }: MemoryReading) {
+    pub fn learn<T>(&mut self, ran: &mut Ran<T>, MemoryReading { in_use, peak, packed, .. }: MemoryReading) {
         let outcome = &mut ran.outcome;
         outcome.parts.last_mut().into_iter().for_each(|it| it.follow(outcome.in_use, peak));
         outcome.peak = outcome.peak.max(peak);
         // What was brought is there still, and the gradients are not any more.
         let kept = in_use.saturating_sub(outcome.resident).saturating_sub(ran.held);
+        self.needs.note_packed(packed);
         self.needs.learn(&outcome.parts, kept);
         self.guarded.others_mut().iter_mut().for_each(Elsewhere::learn);
     }

@@ -31,7 +31,13 @@ impl Probe for Card {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        Ok(MemoryReading { in_use: Bytes::ZERO, reserved: self.reached, peak: self.reached, page: Bytes::ZERO })
+        Ok(MemoryReading {
+            in_use: Bytes::ZERO,
+            reserved: self.reached,
+            peak: self.reached,
+            page: Bytes::ZERO,
+            packed: Bytes::ZERO,
+        })
     }
 
     fn announce(&mut self, shape: StepShape) {

@@ -27,7 +27,13 @@ impl Probe for Card {
     }
 
     fn read(&self) -> Result<MemoryReading, ProbeError> {
-        Ok(MemoryReading { in_use: Bytes(1), reserved: Bytes(2), peak: Bytes(2), page: Bytes::ZERO })
+        Ok(MemoryReading {
+            in_use: Bytes(1),
+            reserved: Bytes(2),
+            peak: Bytes(2),
+            page: Bytes::ZERO,
+            packed: Bytes::ZERO,
+        })
     }
 
     fn reset_peak(&mut self) -> Result<(), ProbeError> {

@@ -112,11 +112,11 @@ impl Controller {
 
     fn plan(&mut self, needs: &[PlannedNeed]) -> Result<(), PredictError> {
         for it in needs.iter().copied() {
-            let PlannedNeed { phase, checkpointing, shape, expected, upper, resident, nodes, .. } = it;
+            let PlannedNeed { phase, checkpointing, shape, expected, upper, resident, nodes, packed, .. } = it;
             let key = Key { checkpointing, ..self.keys.key(phase, shape) };
             match resident {
                 Some(before) => {
-                    let part = PartReading { shape, before, peak: Peak::Exact(expected), nodes };
+                    let part = PartReading { shape, before, peak: Peak::Exact(expected), nodes, packed };
                     self.predictor.observe(key, part)?;
                 }
                 None => self.predictor.plan(key, shape, Prediction { expected, upper })?,
@@ -135,6 +135,7 @@ impl Controller {
             Event::StepDone(done) => {
                 self.resident = done.in_use;
                 self.sum.observe(done);
+                self.predictor.note_packed(done.packed);
                 self.predictor.observe_step(&self.parts(done), done.in_use.saturating_sub(done.resident))
             }
             Event::StepFailed(StepFailed { attempt, .. }) => {

@@ -163,6 +163,9 @@ pub struct StepDone {
     /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub page: Bytes,
+    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub packed: Bytes,
     /// Capacity during the step.
     pub capacity: Bytes,
     /// Budget during the step.

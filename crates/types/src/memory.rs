@@ -22,6 +22,9 @@ pub struct MemoryReading {
     pub peak: Bytes,
     /// The size of the largest pages that the allocator reserves in, or zero where it does not reserve in pages.
     pub page: Bytes,
+    /// The most that a product of matrices has packed until now, in the threads that it was divided among, or zero where that
+    /// does not count in `peak`.
+    pub packed: Bytes,
 }
 
 /// The peak of one step, with what was alive before it.

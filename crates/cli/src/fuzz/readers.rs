@@ -129,6 +129,7 @@ fn memory_plan() -> MemoryPlan {
         extent: 32.into(),
         resident: Bytes::mib(1),
         nodes: 0,
+        packed: Bytes::ZERO,
         reserved: Bytes::mib(10),
         upper: Bytes::mib(11),
         in_run: None,

@@ -52,6 +52,7 @@ pub(crate) fn step(step: u64, rung: Knobs) -> StepDone {
         reserved: peak.saturating_add(Bytes::mib(1)),
         peak,
         page: Bytes::ZERO,
+        packed: Bytes::ZERO,
         capacity: MEMORY.capacity,
         budget: MEMORY.budget,
         skipped: Vec::new(),

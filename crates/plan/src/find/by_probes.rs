@@ -24,11 +24,11 @@ pub(super) fn by_probes(finding: &Finding<'_>, finder: &mut Finder, step: RealSt
             Search::Try { batch, .. } => batch,
         };
         let shape = StepShape::of(batch, extent);
-        let Tried { outcome, page, nodes, .. } = step(shape)?;
+        let Tried { outcome, page, nodes, packed, .. } = step(shape)?;
         if let Outcome::Measured { resident, peak } = outcome {
             own = resident.saturating_sub(host(shape)).max(own);
             let read = PartReading::of(Observation { shape, resident, peak }, finding.exact_peaks, page);
-            predictor.observe_step(&[(key(shape), read.with_nodes(nodes))], Bytes::ZERO)?;
+            predictor.observe_step(&[(key(shape), read.with_nodes(nodes).with_packed(packed))], Bytes::ZERO)?;
         }
         finder.on_trial(batch, outcome)?;
     }

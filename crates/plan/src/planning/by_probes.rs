@@ -1,7 +1,7 @@
 //! Plans by certified probes: real steps, each certain to fit by those before it.
 
-use plimsoll_predict::{PartReading, Peak, Phase};
-use plimsoll_types::{Attempt, StepShape};
+use plimsoll_predict::{PartReading, Phase};
+use plimsoll_types::{Attempt, Observation, StepShape};
 
 use super::{OnPlanned, Planning};
 use crate::real::failed;
@@ -59,8 +59,8 @@ fn steady(
     match ran {
         // One part alone accumulates nothing, and several do: what is learnt is the need of a part.
         Ok(trial) => Ok(trial.part),
-        Err(TrialError::OutOfMemory(Attempt { resident: before, peak: Some(peak), nodes, .. })) => {
-            Ok(PartReading { shape, before, peak: Peak::Exact(peak), nodes })
+        Err(TrialError::OutOfMemory(Attempt { resident, peak: Some(peak), nodes, .. })) => {
+            Ok(PartReading::from(Observation { shape, resident, peak }).with_nodes(nodes))
         }
         Err(error) => Err(failed(shape, error)),
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use burn::optim::GradientsParams;
 use plimsoll_guard::GuardError;
-use plimsoll_predict::{PartReading, Peak};
+use plimsoll_predict::PartReading;
 use plimsoll_step::{
     Commit, MeanLoss, OptimizerRecovery, Rescale, StepError, StepOutcome, StepPart, StepRequest, Update,
 };
@@ -109,7 +109,7 @@ impl<B: Blank> BlankTrials<B> {
     fn committed(&mut self, outcome: StepOutcome, shape: StepShape, start: Instant) -> Result<Ran, TrialError> {
         let StepOutcome { gradients, resident, peak, parts, .. } = outcome;
         let is_exact = self.guarded.probe().has_exact_peak();
-        let parts: Vec<_> = parts.iter().filter_map(|it| it.reading(is_exact)).collect();
+        let mut parts: Vec<_> = parts.iter().filter_map(|it| it.reading(is_exact)).collect();
         let failures = self.guarded.take_failures();
         let peak = peak.max(self.guarded.read()?.peak);
         if is_exact {
@@ -118,10 +118,11 @@ impl<B: Blank> BlankTrials<B> {
         let Some(reading) = self.update(gradients)? else {
             return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
         };
-        let MemoryReading { in_use, reserved, peak: of_optimizer, page } = reading;
+        let MemoryReading { in_use, reserved, peak: of_optimizer, page, packed } = reading;
+        parts.iter_mut().for_each(|it| it.packed = packed);
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
-            part(shape, resident, &parts, of_optimizer)
+            part(shape, resident, &parts, of_optimizer).with_packed(packed)
         } else {
             // Pages are those of all parts.
             PartReading::of(Observation { shape, resident, peak }, false, page)
@@ -159,7 +160,8 @@ fn part(shape: StepShape, before_step: Bytes, parts: &[PartReading], of_optimize
     let needs = of_shape().map(|it| it.peak.bytes().saturating_sub(it.before));
     let need = needs.fold(of_optimizer.saturating_sub(before_step), Bytes::max);
     let nodes = of_shape().map(|it| it.nodes).max().unwrap_or_default();
-    PartReading { shape, before, peak: Peak::Exact(before.saturating_add(need)), nodes }
+    let read = Observation { shape, resident: before, peak: before.saturating_add(need) };
+    PartReading::from(read).with_nodes(nodes)
 }
 
 #[cfg(test)]
@@ -172,8 +174,8 @@ mod tests {
     #[track_caller]
     fn check(parts: &[(u64, u64)], of_optimizer: u64, found: u64, peak: u64) {
         let read = |shape, found, peak, nodes| {
-            let peak = Peak::Exact(Bytes::mib(peak));
-            PartReading { shape, before: Bytes::mib(found), peak, nodes }
+            let (resident, peak) = (Bytes::mib(found), Bytes::mib(peak));
+            PartReading::from(Observation { shape, resident, peak }).with_nodes(nodes)
         };
         let of_shape = (1..).zip(parts).map(|(nodes, (found, peak))| read(SHAPE, *found, *peak, nodes));
         let parts: Vec<_> = of_shape.chain([read(StepShape::new(1, 32), 99, 999, 9)]).collect();

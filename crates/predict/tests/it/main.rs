@@ -6,6 +6,7 @@ mod coverage;
 mod explorer;
 mod kept;
 mod predictor;
+mod products;
 mod reserved;
 mod simulated;
 mod tables;

@@ -347,7 +347,7 @@ fn reserved_bytes_bound_a_shape_that_has_neither_run_nor_been_planned() {
     let mut predictor = predictor(PredictorConfig::default());
     let (seen, unseen, before) = (StepShape::new(8, 32), StepShape::new(16, 32), Bytes::mib(100));
     let peak = Peak::Reserved { bytes: Bytes::mib(260), page: Bytes::mib(2) };
-    let part = PartReading { shape: seen, before, peak, nodes: 0 };
+    let part = PartReading { shape: seen, before, peak, nodes: 0, packed: Bytes::ZERO };
     assert_eq!(predictor.observe_step(&[(KEY, part)], Bytes::ZERO).unwrap(), []);
     let upper = predictor.predict(KEY, unseen, before).expect("one reading is enough").upper;
     // Twice the 160 MiB above what is resident, 1 % of all, and half of what the shape needs for half a page.
@@ -369,6 +369,7 @@ fn pages_that_training_has_made_larger_are_room_that_a_validation_may_take() {
             before: resident,
             peak: Peak::Reserved { bytes: Bytes(bytes), page: Bytes(page) },
             nodes: 0,
+            packed: Bytes::ZERO,
         };
         predictor.observe_step(&[(key, part)], Bytes::ZERO).unwrap()
     };

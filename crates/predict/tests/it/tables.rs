@@ -33,7 +33,13 @@ fn need(shape: StepShape) -> Bytes {
 /// What is read of a shape where nodes are counted, and where they are not.
 fn reading(shape: StepShape, need: Bytes, counts: bool) -> PartReading {
     let nodes = if counts && SMALL_GRAPH < nodes(shape) { nodes(shape) } else { 0 };
-    PartReading { shape, before: RESIDENT, peak: Peak::Exact(RESIDENT.saturating_add(need)), nodes }
+    PartReading {
+        shape,
+        before: RESIDENT,
+        peak: Peak::Exact(RESIDENT.saturating_add(need)),
+        nodes,
+        packed: Bytes::ZERO,
+    }
 }
 
 /// Returns how many bounds a reading exceeds.

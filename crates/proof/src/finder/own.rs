@@ -60,7 +60,7 @@ pub(crate) fn probed(oracle: &mut Oracle<'_>) -> u32 {
                         None => Peak::Exact(peak),
                     };
                     let shape = StepShape::new(batch, oracle.setting().edge);
-                    let read = PartReading { shape, before, peak, nodes: 0 };
+                    let read = PartReading { shape, before, peak, nodes: 0, packed: Bytes::ZERO };
                     predictor.observe_step(&[(KEY, read)], Bytes::ZERO).expect("a step that ran needed something");
                 }
                 learn(&mut finder, batch, outcome);

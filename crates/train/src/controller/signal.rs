@@ -64,6 +64,7 @@ mod tests {
             reserved: Bytes(30),
             peak: Bytes(20),
             page: Bytes::ZERO,
+            packed: Bytes::ZERO,
             capacity: Bytes(100),
             budget: Bytes(90),
             skipped: Vec::new(),

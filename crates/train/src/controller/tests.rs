@@ -39,6 +39,7 @@ fn step(step: u64, sizes: &[u32]) -> StepDone {
         reserved: peak,
         peak,
         page: Bytes::ZERO,
+        packed: Bytes::ZERO,
         capacity: Bytes::gib(1),
         budget: Bytes::gib(1),
         skipped: Vec::new(),
@@ -272,8 +273,17 @@ fn tables_that_may_double_are_in_the_bound_of_a_longer_edge_and_not_in_that_of_w
     let (rung, capacity, stage) = (done.rung, done.capacity, Stage::MicroBatch);
     let failed = Event::StepFailed(StepFailed { step: 0, rung, attempt, capacity, stage });
     let (phase, expected, largest, resident) = (Phase::Train, done.peak, Bytes::ZERO, Some(Bytes(RESIDENT)));
-    let planned =
-        vec![PlannedNeed { phase, checkpointing: false, shape, expected, upper: expected, largest, resident, nodes }];
+    let planned = vec![PlannedNeed {
+        phase,
+        checkpointing: false,
+        shape,
+        expected,
+        upper: expected,
+        largest,
+        resident,
+        nodes,
+        packed: Bytes::ZERO,
+    }];
     let mut controllers = vec![controller_of(ControllerConfig { planned, ..config(true) })];
     for event in [told(Some(done.peak)), told(None), failed] {
         let mut controller = controller(true);

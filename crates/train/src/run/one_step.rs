@@ -221,6 +221,7 @@ impl<J: Job> Run<'_, '_, J> {
             reserved: reading.reserved,
             peak: peak.max(reading.peak),
             page: reading.page,
+            packed: reading.packed,
             capacity,
             budget,
             skipped: samples.skipped.clone(),

@@ -171,9 +171,18 @@ fn steps_that_recompute_activations_are_planned_anew_and_tell_by_themselves_wher
     let room = least_room(&job, &config).saturating_add(Bytes::kib(64));
     // Of a shape that no step has.
     let (shape, expected) = (StepShape::new(1, 16), Bytes::mib(1));
-    let (phase, largest, nodes) = (Phase::Train, Bytes::ZERO, 0);
-    let need =
-        PlannedNeed { phase, checkpointing: true, shape, expected, upper: expected, largest, resident: None, nodes };
+    let (phase, largest, nodes, packed) = (Phase::Train, Bytes::ZERO, 0, Bytes::ZERO);
+    let need = PlannedNeed {
+        phase,
+        checkpointing: true,
+        shape,
+        expected,
+        upper: expected,
+        largest,
+        resident: None,
+        nodes,
+        packed,
+    };
     for is_planned in [true, false] {
         let (folder, mut n) = (tempfile::tempdir().unwrap(), 0);
         let mut plan = |_| {

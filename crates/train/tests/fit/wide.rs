@@ -206,6 +206,7 @@ fn done(step: u64, trial: &plimsoll_plan::Trial, parts: &[PartReading]) -> StepD
         reserved: trial.reserved,
         peak: trial.peak,
         page: Bytes::ZERO,
+        packed: Bytes::ZERO,
         capacity: Bytes::gib(1),
         budget: Bytes::gib(1),
         skipped: Vec::new(),

@@ -155,7 +155,13 @@ impl Probe for SimulatedProbe {
         let mut memory = self.device.memory();
         memory.settle();
         let in_use = memory.in_use();
-        Ok(MemoryReading { in_use, reserved: in_use, peak: memory.peak.max(in_use), page: Bytes::ZERO })
+        Ok(MemoryReading {
+            in_use,
+            reserved: in_use,
+            peak: memory.peak.max(in_use),
+            page: Bytes::ZERO,
+            packed: Bytes::ZERO,
+        })
     }
 
     fn announce(&mut self, _shape: StepShape) {

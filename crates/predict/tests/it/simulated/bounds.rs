@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, shape: StepShape) {
         let it = self.program.run(shape);
         let peak = Peak::Reserved { bytes: it.reserved, page: it.page };
-        let part = PartReading { shape, before: it.resident, peak, nodes: 0 };
+        let part = PartReading { shape, before: it.resident, peak, nodes: 0, packed: Bytes::ZERO };
         self.predictor.observe_step(&[(KEY, part)], Bytes::ZERO).expect("it holds something");
     }
 

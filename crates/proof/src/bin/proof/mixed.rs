@@ -101,8 +101,8 @@ fn hold(plan: &Plan, steps: &[Vec<StepShape>], parts: &[PartReading]) -> Result<
         regime: u16::from(shape.samples <= small_batch_regime(DeviceKind::Flex)),
     };
     for it in plan.cells.iter().filter(|it| it.phase == Phase::Train && it.source == Source::Memo) {
-        let (shape, before, peak, nodes) = (it.shape(), it.resident, Peak::Exact(it.reserved), it.nodes);
-        predictor.observe(key(shape), PartReading { shape, before, peak, nodes })?;
+        let (shape, before, peak) = (it.shape(), it.resident, Peak::Exact(it.reserved));
+        predictor.observe(key(shape), PartReading { shape, before, peak, nodes: it.nodes, packed: it.packed })?;
     }
     let (mut uppers, mut slacks, mut n_above) = (Bytes::ZERO, Vec::new(), 0);
     let mut rest = parts;

@@ -1,0 +1,113 @@
+//! What threads pack for products of matrices.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use plimsoll_types::Bytes;
+
+use crate::threads::{Part, n_workers, part};
+
+/// What packs a matrix, or keeps room for it, asks for blocks at this alignment, two lines of a cache; tensors ask for less.
+///
+/// # Sources
+///
+/// `CACHELINE_ALIGN` of gemm-common 0.19.0 on `x86_64` and `aarch64`.
+const ALIGN: usize = 128;
+
+/// What is smaller is a lock or a counter that is alone on its line.
+const LEAST: usize = 4 << 10;
+
+thread_local! {
+    /// The largest block that was returned since one was taken.
+    static RETURNED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The most that was packed for one product.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    most: AtomicUsize,
+    /// Whether workers have packed: then one product may be divided among all of them.
+    by_workers: AtomicBool,
+}
+
+impl Packed {
+    pub(crate) const fn new() -> Self {
+        Self { most: AtomicUsize::new(0), by_workers: AtomicBool::new(false) }
+    }
+
+    /// Returns the most that a thread and all workers may have packed at once.
+    pub(crate) fn most(&self) -> Bytes {
+        let n = if self.by_workers.load(SeqCst) { 1 + n_workers() } else { 1 };
+        Bytes(self.most.load(SeqCst).saturating_mul(n) as u64)
+    }
+
+    fn note(&self, size: usize) {
+        if self.most.load(SeqCst) < size {
+            self.most.fetch_max(size, SeqCst);
+        }
+        if part() == Part::Worker {
+            self.by_workers.store(true, SeqCst);
+        }
+    }
+}
+
+/// Whether a block is one that packs.
+pub(crate) fn is_packed(layout: Layout) -> bool {
+    layout.align() == ALIGN && LEAST <= layout.size()
+}
+
+/// Notes that this thread takes a block that packs, and with it what it has packed before: what it keeps for as long as it lives
+/// is returned when it takes no more.
+pub(crate) fn taken<'a>(counts: impl IntoIterator<Item = &'a Packed>) {
+    // A thread that ends packs no more.
+    let before = RETURNED.try_with(|it| it.replace(0)).unwrap_or(0);
+    if 0 < before {
+        counts.into_iter().for_each(|it| it.note(before));
+    }
+}
+
+/// Notes that this thread has returned a block that packed.
+pub(crate) fn returned(size: usize) {
+    // As above.
+    _ = RETURNED.try_with(|it| it.set(size.max(it.get())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pack(packed: &Packed, size: usize) {
+        taken([packed]);
+        returned(size);
+    }
+
+    #[test]
+    fn the_most_is_that_of_a_product_and_not_what_a_thread_keeps() {
+        let packed = Packed::new();
+        // What is kept from the first product on is returned last.
+        taken([&packed]);
+        pack(&packed, 5000);
+        pack(&packed, 7000);
+        assert_eq!(packed.most(), Bytes(5000), "the last one counts when the next begins");
+        pack(&packed, 100);
+        assert_eq!(packed.most(), Bytes(7000));
+        returned(1 << 30);
+        assert_eq!(packed.most(), Bytes(7000), "a thread that packs no more returns what it kept");
+        let work = || {
+            crate::count_as_worker();
+            pack(&packed, 100);
+            pack(&packed, 100);
+            packed.most()
+        };
+        let Bytes(most) = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        // Other tests may have workers too.
+        assert!(2 * 7000 <= most && most.is_multiple_of(7000), "{most}");
+    }
+
+    #[test]
+    fn only_large_blocks_on_their_own_lines_pack() {
+        let of = |size, align| is_packed(Layout::from_size_align(size, align).unwrap());
+        assert_eq!((of(1 << 20, 128), of(1 << 20, 64), of(128, 128)), (true, false, false));
+    }
+}
