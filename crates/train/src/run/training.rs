@@ -31,6 +31,9 @@ use crate::source::Source;
 /// Bytes of Adam's two moments of a parameter.
 const MOMENTS: u64 = 8;
 
+/// Bytes of a parameter that is copied.
+const WEIGHT: u64 = 4;
+
 /// The transaction of a run, and what it changes.
 pub(super) struct Training<M> {
     guarded: GuardedStep,
@@ -40,6 +43,8 @@ pub(super) struct Training<M> {
     replicas: Option<Arc<Replicas>>,
     balance: TaskBalance,
     draws_line: bool,
+    /// The first step after model and optimizer were taken from a checkpoint.
+    loaded_at: Option<u64>,
 }
 
 impl<M: Module> Training<M> {
@@ -64,7 +69,7 @@ impl<M: Module> Training<M> {
             PolicyConfig::Bucketed(_) => guarded.of_mixed_shapes(),
             PolicyConfig::Certified(_) | PolicyConfig::Stepwise(_) | PolicyConfig::Fixed(_) => guarded,
         };
-        Ok(Self { guarded, state: TrainState::new(model, optimizer), device, replicas, balance, draws_line })
+        Ok(Self { guarded, state: TrainState::new(model, optimizer), device, replicas, balance, draws_line, loaded_at: None })
     }
 
     /// Takes model and optimizer from a checkpoint.
@@ -80,6 +85,7 @@ impl<M: Module> Training<M> {
         self.state.clear(optimizer.on(&self.device));
         let (model, optimizer) = checkpoint.load(job.init(&self.device), optimizer.on(&self.device))?;
         (self.state, self.balance) = (TrainState::new(model, optimizer), balance);
+        self.loaded_at = Some(checkpoint.state.step);
         Ok(())
     }
 
@@ -200,10 +206,15 @@ impl<M: Module> Training<M> {
         self.below_line(|Self { guarded, state, .. }| guarded.commit(state, update))
     }
 
-    /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes.
+    /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes; after a
+    /// checkpoint was loaded, these and the weights, which lie in its files until they are first used.
     pub(super) fn to_come(&self, step: u64) -> Bytes {
-        let n_parameters = self.model().num_params() as u64;
-        if step == 0 { Bytes(n_parameters.saturating_mul(MOMENTS)) } else { Bytes::ZERO }
+        let of_parameter = match step {
+            0 => MOMENTS,
+            _ if self.loaded_at == Some(step) => MOMENTS + WEIGHT,
+            _ => return Bytes::ZERO,
+        };
+        Bytes((self.model().num_params() as u64).saturating_mul(of_parameter))
     }
 
     /// Gathers what a step showed of its tasks; `tasks` has that of every sample.
