@@ -119,7 +119,9 @@ impl<B: Blank> BlankTrials<B> {
             return Err(TrialError::OutOfMemory(Attempt::new(shape, resident)));
         };
         let MemoryReading { in_use, reserved, peak: of_optimizer, page, packed } = reading;
-        parts.iter_mut().for_each(|it| it.packed = packed);
+        for it in &mut parts {
+            it.packed = packed;
+        }
         let (peak, seconds) = (peak.max(of_optimizer), start.elapsed().as_secs_f64());
         let part = if is_exact {
             part(shape, resident, &parts, of_optimizer).with_packed(packed)

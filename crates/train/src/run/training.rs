@@ -69,7 +69,15 @@ impl<M: Module> Training<M> {
             PolicyConfig::Bucketed(_) => guarded.of_mixed_shapes(),
             PolicyConfig::Certified(_) | PolicyConfig::Stepwise(_) | PolicyConfig::Fixed(_) => guarded,
         };
-        Ok(Self { guarded, state: TrainState::new(model, optimizer), device, replicas, balance, draws_line, loaded_at: None })
+        Ok(Self {
+            guarded,
+            state: TrainState::new(model, optimizer),
+            device,
+            replicas,
+            balance,
+            draws_line,
+            loaded_at: None,
+        })
     }
 
     /// Takes model and optimizer from a checkpoint.
