@@ -51,6 +51,8 @@
 //!   `s` is the greatest exponent of the samples in a feature, and `d` the greatest sum of the exponents of edges in one.
 //!   With the complete features that is `k` and `k²`, over three axes `k` and `k³`; features that a job names may have
 //!   exponents of up to [`MAX_EXPONENT`](plimsoll_types::MAX_EXPONENT).
+//!   What is packed for a product of matrices is no such combination: the most that ever was stands on top, and rises with a
+//!   reading that packed more ([`Predictor`]).
 //! * **Proved**, whatever the readings are: a shape that is kept is bounded by what was read of it in its last 16 readings
 //!   at least, and by one above its bound for 48 readings of the key; such a one lifts the whole key at once, by the factor
 //!   that was lacking, and is counted ([`Predictor::n_violations`]); after it, a [`Ratchet`] is not exceeded again
