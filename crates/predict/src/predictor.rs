@@ -37,6 +37,7 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// more only some.
 /// So a batch may need more than a larger one, or more than lies on the line between two others; but never by more than is
 /// packed at a time, and the most that ever was ([`PartReading::packed`]) stands on top of each bound.
+/// A reading that packed more than any before it raises all bounds by that, and is held against its own as it is then.
 ///
 /// Why that is enough, for a depth in proportion to a feature: of depth `k` pieces of `p(k) = k / ceil(k / q)` are packed.
 /// Let `y` be the depth that was read for which `p(y) / y` is least; a combination of features that was nowhere above what was
