@@ -186,18 +186,17 @@ fn tried(
     on_tried: OnTried<'_>,
     step: impl FnOnce() -> Result<Trial, TrialError>,
 ) -> Result<Tried, TrialError> {
-    let (mut packed, start) = (Bytes::ZERO, Instant::now());
-    let (outcome, page, nodes) = match step().map(Trial::steady) {
+    let start = Instant::now();
+    let (outcome, page, nodes, packed) = match step().map(Trial::steady) {
         Ok(Trial { resident, peak, part, .. }) => {
-            packed = part.packed;
-            (Outcome::Measured { resident, peak }, part.peak.page(), part.nodes)
+            (Outcome::Measured { resident, peak }, part.peak.page(), part.nodes, part.packed)
         }
         Err(TrialError::OutOfMemory(Attempt { shape: whole, resident, peak: Some(peak), page, nodes, .. }))
             if whole == shape && Bytes::ZERO < resident && resident < peak =>
         {
-            (Outcome::Measured { resident, peak }, page, nodes)
+            (Outcome::Measured { resident, peak }, page, nodes, Bytes::ZERO)
         }
-        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO, 0),
+        Err(TrialError::OutOfMemory(_)) => (Outcome::OutOfMemory, Bytes::ZERO, 0, Bytes::ZERO),
         Err(error) => return Err(error),
     };
     let tried = Tried { shape, outcome, page, nodes, packed, seconds: start.elapsed().as_secs_f64() };

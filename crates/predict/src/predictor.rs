@@ -155,7 +155,7 @@ impl Predictor {
         match peak {
             Peak::Exact(_) => {
                 self.note_packed(packed);
-                let config = self.with_packed();
+                let config = self.config_with_packed();
                 let model =
                     self.models.entry(key).or_insert_with(|| Model::new(self.config.features, key.checkpointing));
                 let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &config);
@@ -197,7 +197,7 @@ impl Predictor {
     }
 
     /// Returns the configuration, with what products pack beside the tensors of a step.
-    fn with_packed(&self) -> PredictorConfig {
+    fn config_with_packed(&self) -> PredictorConfig {
         PredictorConfig { beside: self.config.beside.saturating_add(self.packed), ..self.config }
     }
 
@@ -263,7 +263,7 @@ impl Predictor {
         if !self.config.features.fit(shape) {
             return None;
         }
-        let config = self.with_packed();
+        let config = self.config_with_packed();
         if let Some(own) = self.models.get(&key) {
             return Some(own.need(shape, 1.0, &config));
         }

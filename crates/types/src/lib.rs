@@ -28,6 +28,7 @@ mod decision;
 mod division;
 pub mod edge_or_edges;
 mod event;
+mod failed;
 mod features;
 mod fraction;
 mod knobs;
@@ -45,10 +46,10 @@ pub use cells::Cells;
 pub use decision::{BrakeReason, Change, Decision, KeepReason, MoveReason, Resize};
 pub use division::{part_size, share_of_replica};
 pub use event::{
-    Attempt, BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event,
-    GradientCheckpointing, MicroBatch, OLDEST_SCHEMA_VERSION, RunEnded, RunStarted, SCHEMA_VERSION, Stage, StepDone,
-    StepFailed, TaskStep,
+    BoundExceeded, Budget, BudgetChanged, CheckpointSaved, Decided, EndReason, EpochDone, Event, GradientCheckpointing,
+    MicroBatch, OLDEST_SCHEMA_VERSION, RunEnded, RunStarted, SCHEMA_VERSION, StepDone, TaskStep,
 };
+pub use failed::{Attempt, Stage, StepFailed};
 pub use features::{Features, FeaturesError, MAX_EXPONENT, MAX_FEATURES};
 pub use fraction::{Fraction, FractionOutOfRange};
 pub use knobs::{Knobs, Ladder, LadderError};
