@@ -95,8 +95,6 @@ const ADOPTED: [&str; 8] = ["*_adopted", "find", "gan", "image", "image_learner"
 /// The features that all crates are type-checked with, and what else that takes.
 struct Checked {
     features: String,
-    /// More of Cargo's command line.
-    flags: &'static str,
     variables: &'static [(&'static str, &'static str)],
 }
 
@@ -109,13 +107,12 @@ impl Checked {
         if networks::has_mpi() {
             features.push_str(",plimsoll-cli/mpi,plimsoll-proof/mpi,plimsoll-fleet/mpi");
         }
-        Self { features, flags: "", variables: &[] }
+        Self { features, variables: &[] }
     }
 
     /// With all that needs a GPU to run.
     ///
     /// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links nothing.
-    /// The target folder is its own, because each change of that variable builds most of the GPU crates again.
     /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
     fn everywhere() -> Self {
         let Self { features, .. } = Self::here();
@@ -123,12 +120,13 @@ impl Checked {
             + ",plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll/cuda,plimsoll/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,\
                plimsoll-cli/nccl,plimsoll-proof/vulkan";
         let variables = &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")];
-        Self { features, flags: "--target-dir target/cuda-check", variables }
+        Self { features, variables }
     }
 
+    /// In the profile of the tests, so that build scripts and macros are built once for both.
     fn cargo(&self, before: &str, after: &str) -> Command {
-        let Self { features, flags, variables } = self;
-        let mut command = cargo(&format!("{before} {flags} --features {features} {after}"));
+        let Self { features, variables } = self;
+        let mut command = cargo(&format!("{before} --profile {} --features {features} {after}", networks::profile()));
         command.envs(variables.iter().copied());
         command
     }

@@ -45,7 +45,12 @@ const SHIPPED: &str = "--features=plimsoll-cli/autotune";
 
 /// Returns cargo that builds or tests all of it; Vulkan is built in where a driver is found.
 pub(crate) fn command(action: &str) -> Command {
-    command_in(&env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned()), action, vulkan::find().as_ref())
+    command_in(&profile(), action, vulkan::find().as_ref())
+}
+
+/// Returns the profile that is named, or else that of the tests.
+pub(crate) fn profile() -> String {
+    env::var(PROFILE).unwrap_or_else(|_| TESTED.to_owned())
 }
 
 /// Returns the same in the profile that is named, or else in that of what ships.

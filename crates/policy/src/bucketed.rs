@@ -140,19 +140,20 @@ impl Bucketed {
 
     /// Returns the largest rung among these sizes whose upper bound in a cell is within `limit`, with that bound.
     ///
-    /// As on a ladder, where a bound dips a smaller one may be found, but never one whose bound does not fit.
+    /// The smallest is asked first, and after most steps it does not fit: sizes are as large as they may be.
+    /// As on a ladder, where a bound dips a smaller one may be found, or none, but never one whose bound does not fit.
     fn largest_within(&self, at: usize, sizes: Range<u32>, limit: Bytes, predict: Predict<'_>) -> Option<(u32, Bytes)> {
         let place = |size| self.rungs.partition_point(|rung| *rung < size);
-        let (mut low, mut high, mut found) = (place(sizes.start), place(sizes.end), None);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let shape = StepShape::of(self.rungs[middle], self.config.cells[at]);
-            match predict(shape).filter(|it| it.upper <= limit) {
-                Some(prediction) => (low, found) = (middle + 1, Some((shape.samples, prediction.upper))),
-                None => high = middle,
-            }
+        let fits = |size: u32| {
+            let upper = predict(StepShape::of(size, self.config.cells[at]))?.upper;
+            (upper <= limit).then_some((size, upper))
+        };
+        let (smallest, mut rest) = self.rungs.get(place(sizes.start)..place(sizes.end))?.split_first()?;
+        let mut found = fits(*smallest)?;
+        while let Some((below, [middle, above @ ..])) = rest.split_at_checked(rest.len() / 2) {
+            (found, rest) = fits(*middle).map_or((found, below), |it| (it, above));
         }
-        found
+        Some(found)
     }
 
     /// Returns what an upper bound has to fit into before a batch is raised.

@@ -136,8 +136,7 @@ impl Model {
         need.saturating_sub(config.beside).as_f64() / (bound * (1.0 + config.rounding_margin))
     }
 
-    /// Learns one more need, of a step whose graph had so many nodes; returns the factor by which a violation has lifted the
-    /// key.
+    /// Learns one more need, of a step whose graph had so many nodes; returns the bound of the shape where it was above that.
     ///
     /// A reading that holds what its step `kept` for good is too high by at most that: it serves only while nothing else is
     /// known, or where it is above its bound without it.
@@ -147,11 +146,13 @@ impl Model {
         nodes: u64,
         kept: Bytes,
         config: &PredictorConfig,
-    ) -> Result<Option<f64>, PredictError> {
+    ) -> Result<Option<Bytes>, PredictError> {
         self.certificate.check(read)?;
         let (is_first, is_clean) = (self.n_shapes() == 0, kept == Bytes::ZERO);
         let least = ShapeNeed { need: read.need.saturating_sub(kept), ..read };
-        let is_above = !is_first && self.need(read.shape, 1.0, config).upper < least.need;
+        let bound = (!is_first).then(|| self.need(read.shape, 1.0, config).upper);
+        let broken = bound.filter(|upper| *upper < least.need);
+        let is_above = broken.is_some();
         if !is_clean && !is_first && !self.is_provisional && !is_above {
             return Ok(None);
         }
@@ -159,14 +160,15 @@ impl Model {
         let it = if is_first || self.is_provisional { read } else { least };
         self.n_violations += u64::from(is_above);
         self.n_observations += 1;
-        let mut lifted = is_above.then_some(1.0);
         if is_clean && self.is_provisional {
             // What was known until now was too high, and is not worth lifting.
             let (n_observations, n_violations) = (self.n_observations, self.n_violations);
             *self = Self { n_observations, n_violations, ..Self::on(self.certificate.emptied()) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
-            lifted = is_above.then(|| self.lift(it, config));
+            if is_above {
+                self.lift(it, config);
+            }
         }
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
@@ -175,14 +177,14 @@ impl Model {
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
-        Ok(lifted)
+        Ok(broken)
     }
 
-    /// Lifts every need by what the bound lacks for a reading, and that of its own shape up to it; returns the factor.
+    /// Lifts every need by what the bound lacks for a reading, and that of its own shape up to it.
     ///
     /// It is measured against what was read before, so that one violation after the other lifts no more than the largest
     /// does; and what was read since the last of them is known.
-    fn lift(&mut self, it: ShapeNeed, config: &PredictorConfig) -> f64 {
+    fn lift(&mut self, it: ShapeNeed, config: &PredictorConfig) {
         let before = self.settle(|_, _| None);
         let bound = self.certificate.value(it.shape) * factor(self.stretch.most());
         let lacking = Self::lacking(bound, it.need, config).max(1.0);
@@ -200,7 +202,6 @@ impl Model {
             }
         });
         self.lift = Some(lift);
-        lacking
     }
 
     /// Lets needs be what was read, or learns what they were lifted to where that lasts.

@@ -140,17 +140,14 @@ impl Predictor {
             let own = kept_by(parts, at, kept);
             let is_much = most < own.saturating_mul(KEPT_SHARE) && matches!(it.peak, Peak::Exact(_));
             let own = if is_much { own } else { Bytes::ZERO };
-            let predicted = self.predict(*key, it.shape, it.before.saturating_add(own));
-            if self.observe_part(*key, *it, own)? {
-                let upper = predicted.map_or(Bytes::ZERO, |it| it.upper);
-                violations.push(Violation { shape: it.shape, upper, peak: it.peak.bytes() });
-            }
+            let upper = self.observe_part(*key, *it, own)?;
+            violations.extend(upper.map(|upper| Violation { shape: it.shape, upper, peak: it.peak.bytes() }));
         }
         Ok(violations)
     }
 
-    /// Learns a part that may hold `kept` bytes which stay, and says whether it was above its bound.
-    fn observe_part(&mut self, key: Key, it: PartReading, kept: Bytes) -> Result<bool, PredictError> {
+    /// Learns a part that may hold `kept` bytes which stay, and returns its bound where it was above that.
+    fn observe_part(&mut self, key: Key, it: PartReading, kept: Bytes) -> Result<Option<Bytes>, PredictError> {
         let PartReading { shape, before, peak, nodes, packed } = it;
         match peak {
             Peak::Exact(_) => {
@@ -160,10 +157,12 @@ impl Predictor {
                     self.models.entry(key).or_insert_with(|| Model::new(self.config.features, key.checkpointing));
                 let learnt = model.learn(ShapeNeed { shape, need: it.need() }, nodes, kept, &config);
                 self.models.retain(|_, it| it.n_shapes() > 0);
-                Ok(learnt?.is_some())
+                Ok(learnt?.map(|it| before.saturating_add(kept).saturating_add(it)))
             }
             Peak::Reserved { bytes, page } => {
-                let learnt = self.pool(key).observe_reading(shape, before, (bytes, page))?;
+                let bound = self.pools.get(&key).and_then(|it| it.predict(shape, before)).map(|it| it.upper);
+                let is_above = self.pool(key).observe_reading(shape, before, (bytes, page))?;
+                let learnt = is_above.then_some(bound.unwrap_or_default());
                 let others = self.pools.iter_mut().filter(|(other, _)| **other != key && other.shares_pages_with(key));
                 others.for_each(|(_, it)| it.observe_page(page));
                 Ok(learnt)
@@ -186,7 +185,7 @@ impl Predictor {
             return Err(PredictError::NothingNeeded { shape, resident, peak });
         }
         let known = self.need(key, shape);
-        let violated = self.observe_part(key, part, Bytes::ZERO)?;
+        let violated = self.observe_part(key, part, Bytes::ZERO)?.is_some();
         let (predicted, ratio) = (known.map(|it| above(resident, it)), known.map(|it| need.share_of(it.expected)));
         Ok(Residual { predicted, violated, ratio })
     }

@@ -11,8 +11,11 @@ use crate::{DeviceKind, HeapCounters, Host, Probe, ProbeError, holes};
 
 const HEAP: &HeapCounters = HeapCounters::of_program();
 
-/// What others leave is never older than this: it takes some 30 µs to read, which steps of few ms would notice.
+/// What others leave may be as old as this: it takes some 50 µs to read, which steps of few ms would notice.
 const MOST_AGE: Duration = Duration::from_millis(10);
+
+/// The least time in which the memory of a machine can be filled: two sockets of servers, and small ones, take a second or more.
+const FILLED_IN: Duration = Duration::from_millis(125);
 
 /// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
 ///
@@ -24,8 +27,8 @@ const MOST_AGE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct HeapProbe {
     limits: Option<Limits>,
-    /// What was left when the line was drawn last.
-    left: Bytes,
+    /// The most that is to be had below the line, whatever is left.
+    most: Bytes,
     /// The capacity, and when it was read.
     recent: Cell<Option<(Bytes, Instant)>>,
 }
@@ -59,8 +62,13 @@ impl HeapProbe {
             Err(ProbeError::CapacityUnknown { .. }) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { limits, left: Bytes::MAX, recent: Cell::new(None) })
+        Ok(Self { limits, most: Bytes::MAX, recent: Cell::new(None) })
     }
+}
+
+/// Returns for how long a capacity that was read holds: others must fill first what it has beyond the line.
+fn holds_for(beyond: Bytes, total: Bytes) -> Duration {
+    MOST_AGE.max(FILLED_IN.mul_f64(beyond.share_of(total)))
 }
 
 fn held() -> Bytes {
@@ -98,9 +106,11 @@ impl Probe for HeapProbe {
     }
 
     /// Returns what other processes leave of the machine's memory and of each control group's limit, as they were at most
-    /// 10 ms ago.
+    /// 10 ms ago; or longer, where what they left beyond the line cannot have been filled since.
     fn capacity(&self) -> Result<Bytes, ProbeError> {
-        if let Some((capacity, _)) = self.recent.get().filter(|it| it.1.elapsed() < MOST_AGE) {
+        let total = self.limits.as_ref().map_or(Bytes::MAX, Limits::total);
+        let holds = |capacity: Bytes| holds_for(capacity.saturating_sub(self.most), total);
+        if let Some((capacity, _)) = self.recent.get().filter(|(capacity, at)| at.elapsed() < holds(*capacity)) {
             return Ok(capacity);
         }
         let limits = self.limits.as_ref().ok_or_else(|| ProbeError::CapacityUnknown {
@@ -125,17 +135,16 @@ impl Probe for HeapProbe {
     /// Draws it where the heap of this program is counted; the program aborts at a block that passes it, unless it was
     /// ready to be refused.
     ///
-    /// What the device has left is read when there is a `most`: before a step, and not after it. On a system that does not
-    /// tell, only `most` counts.
+    /// It is at the [capacity](Self::capacity) as that is when there is a `most`: before a step, and not after it. On a system
+    /// that does not tell, only `most` counts.
     fn draw_line(&mut self, most: Option<Bytes>) -> Result<(), ProbeError> {
-        if most.is_some() || self.left == Bytes::MAX {
-            self.recent.set(None);
-            self.left = match self.capacity() {
-                Err(ProbeError::CapacityUnknown { .. }) => Bytes::MAX,
-                left => left?,
-            };
-        }
-        let line = most.map_or(self.left, |most| most.min(self.left));
+        self.most = most.unwrap_or(self.most);
+        let known = self.recent.get().filter(|_| most.is_none());
+        let left = match known.map_or_else(|| self.capacity(), |(capacity, _)| Ok(capacity)) {
+            Err(ProbeError::CapacityUnknown { .. }) => Bytes::MAX,
+            left => left?,
+        };
+        let line = most.map_or(left, |most| most.min(left));
         HEAP.set_line(usize::try_from(line.0).unwrap_or(usize::MAX));
         Ok(())
     }
@@ -152,6 +161,12 @@ impl Probe for HeapProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_capacity_holds_until_others_could_have_filled_what_is_left_beyond_the_line() {
+        let holds = |beyond| holds_for(Bytes::gib(beyond), Bytes::gib(32)).as_millis();
+        assert_eq!([0, 2, 8, 32].map(holds), [10, 10, 31, 125]);
+    }
 
     #[test]
     fn a_program_that_does_not_count_gets_an_error_and_no_zero() {

@@ -60,6 +60,11 @@ impl Limits {
         Ok(Self { total, machine, process, groups, described })
     }
 
+    /// Returns the machine's memory.
+    pub(crate) fn total(&self) -> Bytes {
+        self.total
+    }
+
     /// Returns the tightest limit of a group, if one is set.
     ///
     /// # Errors

@@ -84,6 +84,25 @@ fn a_cap_makes_the_heap_smaller_and_never_larger() {
     assert!(matches!(error, ProbeError::CapacityTooLarge { real, set, .. } if real < set && set == most), "{error}");
 }
 
+#[test]
+fn what_others_take_beyond_a_line_is_seen_before_they_could_have_taken_it() {
+    let _alone = alone();
+    let machine = tempfile::tempdir().unwrap();
+    let meminfo = |available: u64| {
+        let text = format!("MemTotal: 33554432 kB\nMemAvailable: {available} kB\n");
+        std::fs::create_dir_all(machine.path().join("proc")).unwrap();
+        std::fs::write(machine.path().join("proc/meminfo"), text).unwrap();
+    };
+    meminfo(33_554_432);
+    let mut probe = HeapProbe::try_on(&Host::at(machine.path())).unwrap();
+    probe.draw_line(Some(Bytes::gib(16))).unwrap();
+    meminfo(1 << 20);
+    // Half of the machine lies beyond the line.
+    thread::sleep(Duration::from_millis(63));
+    assert!(probe.capacity().unwrap() < Bytes::gib(2));
+    HeapProbe::try_on(&Host::new()).unwrap().draw_line(None).unwrap();
+}
+
 /// Whether a block of this size is to be had.
 fn is_served(block: Bytes) -> bool {
     let mut bytes = Vec::<u8>::new();

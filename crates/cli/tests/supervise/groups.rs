@@ -77,8 +77,8 @@ const LARGER: [&str; 10] = [
 #[test]
 fn a_run_that_the_kernel_kills_for_its_memory_finishes_with_less() {
     // A run reads the limits of the groups that it began in: this one is moved to another, and sees the first rise.
-    let Some(first) = Group::try_new("first", "96M") else { return };
-    let Some(second) = Group::try_new("second", "96M") else { return };
+    let Some(first) = Group::try_new("first", "112M") else { return };
+    let Some(second) = Group::try_new("second", "112M") else { return };
     let run = Run::new();
     let child = run.below_shell(&first.join(), &[&LARGER[..], &["--steps", "100000"]].concat()).spawn().unwrap();
     run.wait_for_checkpoint(0);

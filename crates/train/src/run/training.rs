@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use burn::module::Module;
 use burn::optim::ModuleOptimizer;
@@ -162,18 +163,22 @@ impl<M: Module> Training<M> {
     }
 
     /// Does something below the line, where one is drawn: what passes the capacity meanwhile is refused.
+    ///
+    /// Returns what came of it, and what drawing the line took.
     pub(super) fn below_line<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StepError>,
-    ) -> Result<T, StepError> {
+    ) -> Result<(T, Duration), StepError> {
         if !self.draws_line {
-            return work(self);
+            return Ok((work(self)?, Duration::ZERO));
         }
+        let begun = Instant::now();
         self.guarded.draw_line(true)?;
+        let drawn = begun.elapsed();
         let done = work(self);
         note_work(format_args!("what is done between steps"));
         self.guarded.draw_line(false)?;
-        done
+        Ok((done?, drawn))
     }
 
     /// Runs the samples of a step forward and backward, as the keys of their shapes say.
@@ -190,7 +195,7 @@ impl<M: Module> Training<M> {
         predict: PredictShape<'_>,
     ) -> Result<StepOutcome, StepError> {
         let weights: Vec<_> = self.balance.weights().iter().copied().map(narrowed).collect();
-        self.below_line(|Self { guarded, state, device, replicas, .. }| {
+        let attempted = self.below_line(|Self { guarded, state, device, replicas, .. }| {
             let device = &*device;
             let loss = |model: &M, range: Range<usize>| {
                 let shape = request.part(&range).shape();
@@ -201,7 +206,10 @@ impl<M: Module> Training<M> {
                 Some(replicas) => guarded.attempt_beside(state.model(), request, predict, (replicas, &loss)),
                 None => guarded.attempt(state.model(), request, predict, &loss),
             }
-        })
+        });
+        let (mut outcome, drawn) = attempted?;
+        outcome.times.probe += drawn;
+        Ok(outcome)
     }
 
     /// Returns the parts of the last attempt that ran out of memory; none the second time.
@@ -211,7 +219,11 @@ impl<M: Module> Training<M> {
 
     /// Lets the optimizer step.
     pub(super) fn commit(&mut self, update: Update) -> Result<Commit, StepError> {
-        self.below_line(|Self { guarded, state, .. }| guarded.commit(state, update))
+        let (mut commit, drawn) = self.below_line(|Self { guarded, state, .. }| guarded.commit(state, update))?;
+        if let Commit::Done { probe_time, .. } = &mut commit {
+            *probe_time += drawn;
+        }
+        Ok(commit)
     }
 
     /// Returns what a step leaves in use that earlier ones found there: the moments of Adam, which the first step makes; after a

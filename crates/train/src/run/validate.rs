@@ -148,7 +148,7 @@ impl<J: Job> Run<'_, '_, J> {
             let has_begun = inference.has_begun();
             Ok((Measured { validation, peak, extent, items, has_begun }, inference.into_violations()))
         });
-        let (measured, violations) = measured.map_err(|it| self.failed(it))?;
+        let ((measured, violations), _) = measured.map_err(|it| self.failed(it))?;
         self.journal.end_validation();
         self.journal.log(&exceeded(self.step(), Phase::Infer, violations).collect::<Vec<_>>())?;
         Ok(measured)
