@@ -20,6 +20,8 @@ pub enum Lap {
     Sampler,
     /// Writing the log and showing progress.
     Monitor,
+    /// Whatever else is done for a step: asking for it, and saying what it did.
+    Rest,
     /// Reading the losses, and what depends on every gradient: on a device that works beside the host, what was waited for
     /// the passes is in it.
     Check,
@@ -27,6 +29,8 @@ pub enum Lap {
     Waiting,
     /// Waiting for other ranks, and adding what they have made.
     Ranks,
+    /// Forward, backward and the optimizer's step.
+    Passes,
     /// The whole step.
     Step,
 }
@@ -41,7 +45,9 @@ impl Lap {
             // To draw and to wait are one phase.
             Self::Sampler => info_span!("load"),
             Self::Monitor => info_span!("log"),
-            Self::Guard | Self::Check | Self::Waiting | Self::Ranks | Self::Step => Span::none(),
+            Self::Guard | Self::Rest | Self::Check | Self::Waiting | Self::Ranks | Self::Passes | Self::Step => {
+                Span::none()
+            }
         }
     }
 }
@@ -115,6 +121,8 @@ pub struct Work {
     pub sampler: f64,
     /// Log and progress.
     pub monitor: f64,
+    /// What is left of the step without its passes.
+    pub rest: f64,
     /// All of it: the median of the sums, not the sum of the medians.
     pub total: f64,
 }
@@ -163,6 +171,11 @@ impl Stopwatch {
         self.checkpoints.1 += time;
     }
 
+    /// Returns all that was booked since the last step ended.
+    pub fn booked(&self) -> Duration {
+        self.current.iter().sum()
+    }
+
     /// Ends a step.
     pub fn end_step(&mut self) {
         for (total, lap) in self.totals.iter_mut().zip([Lap::Waiting, Lap::Ranks, Lap::Step]) {
@@ -196,6 +209,7 @@ impl Stopwatch {
             guard: column(Lap::Guard)?,
             sampler: column(Lap::Sampler)?,
             monitor: column(Lap::Monitor)?,
+            rest: column(Lap::Rest)?,
             total,
         };
         let (checkpoints, time) = self.checkpoints;
@@ -234,9 +248,12 @@ mod tests {
         assert_eq!(stopwatch.overhead(), None);
         for us in [10, 20, 60] {
             stopwatch.book(Lap::Probe, Duration::from_micros(us));
-            stopwatch.book(Lap::Policy, Duration::from_micros(5));
+            stopwatch.book(Lap::Policy, Duration::from_micros(4));
+            stopwatch.book(Lap::Rest, Duration::from_micros(1));
+            stopwatch.book(Lap::Passes, Duration::from_micros(700));
             stopwatch.book(Lap::Check, Duration::from_micros(100));
             stopwatch.book(Lap::Waiting, Duration::from_micros(10 * us));
+            assert_eq!(stopwatch.booked(), Duration::from_micros(805 + 11 * us));
             stopwatch.book(Lap::Step, Duration::from_millis(1));
             stopwatch.end_step();
         }
@@ -246,6 +263,7 @@ mod tests {
         let check = |measured: f64, expected: f64| assert!((measured - expected).abs() < 1e-3, "{overhead:?}");
         check(overhead.median_us.probe, 20.0);
         check(overhead.median_us.total, 25.0);
+        check(overhead.median_us.rest, 1.0);
         check(overhead.check_us, 100.0);
         check(overhead.step_us, 1000.0);
         check(overhead.overhead_ratio, 0.025);

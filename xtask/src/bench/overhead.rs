@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::networks;
 use crate::process::{root, run as run_command};
 
-const PARTS: [&str; 7] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "total"];
+const PARTS: [&str; 8] = ["probe", "predict", "policy", "guard", "sampler", "monitor", "rest", "total"];
 
 pub(super) fn run() -> anyhow::Result<()> {
     let folder = root().join("target/bench");
@@ -56,8 +56,8 @@ mod tests {
         let mut report = serde_json::json!({
             "steps": 200,
             "median_us": {"probe": 1.0, "predict": 8.0, "policy": 2.0, "guard": 0.5, "sampler": 20.0, "monitor": 10.25,
-                "total": 41.75},
-            "check_us": 500.0, "step_us": 100_000.0, "overhead_ratio": 0.000_417_5, "check_ratio": 0.005,
+                "rest": 3.0, "total": 44.75},
+            "check_us": 500.0, "step_us": 100_000.0, "overhead_ratio": 0.000_447_5, "check_ratio": 0.005,
         });
         let expected = "\
 median of 200 steps         µs  of the step
@@ -67,7 +67,8 @@ policy                       2.0      0.002 %
 guard                        0.5      0.001 %
 sampler                     20.0      0.020 %
 monitor                     10.2      0.010 %
-total                       41.8      0.042 %
+rest                         3.0      0.003 %
+total                       44.8      0.045 %
 check before optimizer     500.0      0.500 %
 step                    100000.0    100.000 %
 ";

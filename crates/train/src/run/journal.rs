@@ -120,18 +120,25 @@ impl<'s> Journal<'s> {
         Ok(())
     }
 
-    /// Ends a step that took so long, and turns a page of the flight recorder.
+    /// Returns all that was booked since the last step ended.
+    pub(super) fn booked(&self) -> Duration {
+        self.stopwatch.booked()
+    }
+
+    /// Turns a page of the flight recorder, and ends a step that began when so much was booked already.
     pub(super) fn end_step(
         &mut self,
-        took: Duration,
+        (begun, before): (Instant, Duration),
         next_step: u64,
         controller: &Controller,
         look: impl FnOnce() -> Surroundings,
     ) {
+        self.recorder.turn(next_step, controller, look);
+        let (took, booked) = (begun.elapsed(), self.booked().saturating_sub(before));
+        self.stopwatch.book(Lap::Rest, took.saturating_sub(booked));
         self.stopwatch.book(Lap::Step, took);
         self.stopwatch.end_step();
         self.meter.supply(self.stopwatch.waited());
-        self.recorder.turn(next_step, controller, look);
     }
 
     /// Returns what watching over the run took.

@@ -22,7 +22,7 @@ use crate::stopwatch::Lap;
 impl<J: Job> Run<'_, '_, J> {
     /// Runs one optimizer step, learns from it and decides about the next.
     pub(crate) fn one_step(&mut self) -> Result<(), TrainError> {
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), self.journal.booked());
         let _span = tracing::info_span!("step", step = self.step()).entered();
         self.journal.begin(Doing::Step);
         self.seed();
@@ -53,7 +53,7 @@ impl<J: Job> Run<'_, '_, J> {
         let (epoch, ends_epoch) = (samples.draw.epoch, samples.ends_epoch);
         self.feed.recycle(samples, &mut self.journal)?;
         let (next, training) = (self.standing.step(), &self.training);
-        self.journal.end_step(begun.elapsed(), next, self.control.controller(), || training.surroundings(next));
+        self.journal.end_step((begun, before), next, self.control.controller(), || training.surroundings(next));
         self.end_epochs(ends_epoch.then(|| EndedEpoch::whole(epoch)))
     }
 
@@ -117,7 +117,10 @@ impl<J: Job> Run<'_, '_, J> {
         let StepTimes { probe, check, guard, ranks, .. } = outcome.times;
         let positions = outcome.parts.iter().map(|it| it.part.shape().positions()).sum();
         self.worked = Worked { positions, took: took.saturating_sub(ranks) };
-        for (lap, time) in [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard), (Lap::Ranks, ranks)] {
+        let passes = took.saturating_sub(probe + check + guard + ranks);
+        for (lap, time) in
+            [(Lap::Probe, probe), (Lap::Check, check), (Lap::Guard, guard), (Lap::Ranks, ranks), (Lap::Passes, passes)]
+        {
             self.journal.book(lap, time);
         }
         Ok(Ok(outcome))
@@ -161,10 +164,13 @@ impl<J: Job> Run<'_, '_, J> {
             // What others have committed cannot be taken again here alone.
             recovery: if self.agreed.is_none() { self.config.optimizer_recovery } else { OptimizerRecovery::Restore },
         };
+        let begun = Instant::now();
         match self.training.commit(update).map_err(|it| self.failed(it))? {
             Commit::Done { reading, probe_time, check_time } => {
+                let passes = begun.elapsed().saturating_sub(probe_time + check_time);
                 self.journal.book(Lap::Probe, probe_time);
                 self.journal.book(Lap::Check, check_time);
+                self.journal.book(Lap::Passes, passes);
                 self.training.observe(&tasks);
                 let supply = self.feed.supply();
                 Ok(Ok(StepDone { tasks, supply, ..self.done(step, outcome, reading, prediction) }))
