@@ -14,7 +14,8 @@ const HEAP: &HeapCounters = HeapCounters::of_program();
 /// What others leave may be as old as this: it takes some 50 µs to read, which steps of few ms would notice.
 const MOST_AGE: Duration = Duration::from_millis(10);
 
-/// The least time in which the memory of a machine can be filled: two sockets of servers, and small ones, take a second or more.
+/// The least time in which the memory of a machine can be filled, which is what it has over what it moves in a second: servers
+/// take a second and more, a laptop a quarter of one.
 const FILLED_IN: Duration = Duration::from_millis(125);
 
 /// Reads what [`TrackingAllocator`](crate::TrackingAllocator) has counted; exact, with a peak that can be reset.
