@@ -160,9 +160,7 @@ impl Predictor {
                 Ok(learnt?.map(|it| before.saturating_add(kept).saturating_add(it)))
             }
             Peak::Reserved { bytes, page } => {
-                let bound = self.pools.get(&key).and_then(|it| it.predict(shape, before)).map(|it| it.upper);
-                let is_above = self.pool(key).observe_reading(shape, before, (bytes, page))?;
-                let learnt = is_above.then_some(bound.unwrap_or_default());
+                let learnt = self.pool(key).observe_reading(shape, before, (bytes, page))?;
                 let others = self.pools.iter_mut().filter(|(other, _)| **other != key && other.shares_pages_with(key));
                 others.for_each(|(_, it)| it.observe_page(page));
                 Ok(learnt)

@@ -138,18 +138,18 @@ impl Reserved {
         Ok(ReservedResidual { predicted, widened })
     }
 
-    /// Learns a reading of a step of which nothing else is known, and says whether it was above its bound.
+    /// Learns a reading of a step of which nothing else is known, and returns its bound where it was above that.
     pub(crate) fn observe_reading(
         &mut self,
         shape: StepShape,
         resident: Bytes,
         (reserved, page): (Bytes, Bytes),
-    ) -> Result<bool, PredictError> {
+    ) -> Result<Option<Bytes>, PredictError> {
         // What is in use lies in what is reserved, and one allocation takes at most what the step does.
         let largest = reserved.saturating_sub(resident).max(Bytes(1));
         let in_use = Some(reserved).filter(|it| resident < *it);
         let residual = self.observe(ReservedObservation { shape, reserved, resident, in_use, page, largest })?;
-        Ok(residual.widened.is_some())
+        Ok(residual.predicted.filter(|_| residual.widened.is_some()).map(|it| it.upper))
     }
 
     /// Learns the size of pages that steps of another kind have made: they lie in the same pools.

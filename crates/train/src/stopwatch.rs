@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tracing::{Span, info_span};
 
-/// What the time of a step is spent on, apart from the step itself.
+/// What the time of a step is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lap {
     /// Reading memory.

@@ -60,7 +60,7 @@ impl Drop for Group {
     }
 }
 
-/// Settings after those of [`LARGE`] whose largest rung needs four times what the groups of a killed run have.
+/// Settings after those of [`LARGE`] whose largest rung needs more than three times what the groups of a killed run have.
 const LARGER: [&str; 10] = [
     "--capacity",
     "device",
