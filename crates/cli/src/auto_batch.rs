@@ -3,7 +3,7 @@
 use plimsoll_finder::{FinderConfig, FinderError};
 use plimsoll_plan::{FindError, PlanError};
 use plimsoll_predict::Phase;
-use plimsoll_train::Job;
+use plimsoll_train::{Job, MayRecompute};
 
 use crate::args::FindObjective;
 use crate::exit::user_error;
@@ -20,7 +20,7 @@ pub(crate) fn find_batch<J: Job>(loaded: &mut Loaded, prepared: &Prepared<J>) ->
     }
     let (mut extent, mut tried) = (prepared.sizes.largest(), settings.clone());
     let ((batch_min, batch_max), target) = (prepared.sizes.batches(), settings.memory.target);
-    let may_spare = settings.memory.gradient_checkpointing == Checkpointing::Auto && !settings.train.deterministic;
+    let may_spare = settings.may_recompute() != MayRecompute::Nowhere;
     let found = loop {
         let finder = FinderConfig { extent, batch_min, batch_max, target, ..FinderConfig::default() };
         let error = match find::search(prepared, &tried, finder, Phase::Train, FindObjective::Largest) {

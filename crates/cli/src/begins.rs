@@ -7,7 +7,7 @@ use plimsoll_plan::{Fit, MemoryPlan, PLAN_FILE, PlannedCell};
 use plimsoll_policy::{FixedConfig, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{FitConfig, Job, fingerprint, tune_ahead};
+use plimsoll_train::{FitConfig, Job, MayRecompute, fingerprint, tune_ahead};
 use plimsoll_types::{Extent, Knobs, StepShape};
 
 use crate::device::{device_name, open_probe};
@@ -16,7 +16,7 @@ use crate::prepare::Prepared;
 use crate::settings::Settings;
 use crate::signals;
 use crate::sizes::{Buckets, Sizes};
-use crate::soundings::{fits_nowhere, plan_or_spare};
+use crate::soundings::{fits_nowhere, plan_and_say};
 use crate::values::PlanSetting;
 
 impl<J: Job> Prepared<J> {
@@ -33,7 +33,7 @@ impl<J: Job> Prepared<J> {
             tune_ahead(&self.job, &self.plan_request(settings)?)?;
             None
         } else {
-            self.plan(settings, config.may_checkpoint)?
+            self.plan(settings)?
         };
         match &plan {
             Some(plan) => {
@@ -48,8 +48,9 @@ impl<J: Job> Prepared<J> {
     }
 
     /// Reads or makes the plan that the run begins with.
-    fn plan(&self, settings: &Settings, may_checkpoint: bool) -> anyhow::Result<Option<MemoryPlan>> {
+    fn plan(&self, settings: &Settings) -> anyhow::Result<Option<MemoryPlan>> {
         let (request, open) = (self.plan_request(settings)?, || open_probe(self.harness, settings));
+        let may_recompute = settings.may_recompute();
         match &settings.memory.plan {
             PlanSetting::Off if settings.takes_sizes_from_plan() => {
                 let wanted = "give `batch.batch_size` a number, or let `memory.plan` be \"auto\" or a file";
@@ -58,18 +59,19 @@ impl<J: Job> Prepared<J> {
             PlanSetting::Off => Ok(None),
             PlanSetting::File(file) => {
                 let name = device_name(self.harness, settings)?;
-                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name));
+                let may_differ = may_recompute != MayRecompute::Nowhere;
+                let plan = MemoryPlan::read(file, &fingerprint(&self.job, &request, &name), may_differ);
                 let plan = plan.context("use what `memory.plan` names")?;
                 if tune_ahead(&self.job, &request)? == 0 {
                     return Ok(Some(plan.under(self.capacity, settings.memory.target)));
                 }
                 let why = "it was made with kernels that are not the ones that were tuned now";
                 eprintln!("warning: {} is not used, and another plan is made: {why}", file.display());
-                Ok(Some(plan_or_spare(&self.job, &request, may_checkpoint, &open)?))
+                Ok(Some(plan_and_say(&self.job, &request, may_recompute, &open)?))
             }
             // The first steps of a run on a CPU are what a plan would run anyway.
             PlanSetting::Auto if settings.device() == DeviceKind::Flex && !settings.takes_sizes_from_plan() => Ok(None),
-            PlanSetting::Auto => match plan_or_spare(&self.job, &request, may_checkpoint, &open) {
+            PlanSetting::Auto => match plan_and_say(&self.job, &request, may_recompute, &open) {
                 Ok(plan) => Ok(Some(plan)),
                 Err(error) if fits_nowhere(&error) || settings.takes_sizes_from_plan() => Err(error.into()),
                 Err(error) => {

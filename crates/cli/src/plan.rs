@@ -11,13 +11,12 @@ use plimsoll_plan::{Fit, FleetPlan, MemoryPlan, PlannedCell, RealSteps};
 use plimsoll_predict::{Phase, Source};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::StepSize;
-use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device, plan_memory};
+use plimsoll_train::{Job, Lengths, PlanRequest, Source as Samples, Trials, open_device};
 use plimsoll_types::{Bytes, StepShape};
 
 use crate::args::PlanArgs;
 use crate::beat::Beat;
 use crate::device::{device_name, open_probe};
-use crate::display::progress_of_planning;
 use crate::exit::{describe, user_error};
 use crate::harness::Harness;
 use crate::jobs::{WithJob, with_job};
@@ -26,6 +25,7 @@ use crate::places::check_writable;
 use crate::prepare::Prepared;
 use crate::report::width;
 use crate::settings::Settings;
+use crate::soundings::plan_and_say;
 use crate::{signals, use_it};
 
 pub(crate) fn plan(args: &PlanArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
@@ -105,7 +105,7 @@ fn planned<J: Job>(
         let request = prepared.plan_request(&settings.of_thread(place.at))?;
         let request = PlanRequest { lattice: lattice.to_vec(), ..request };
         let (job, open) = (&prepared.job, move || place.open());
-        let plan = place.work(|| plan_memory(job, &request, &open, &mut progress_of_planning(request.device)));
+        let plan = place.work(|| plan_and_say(job, &request, settings.may_recompute(), &open));
         let plan = if place.is_alone() { plan? } else { plan.with_context(|| place.to_string())? };
         made.insert(*kind, plan);
     }

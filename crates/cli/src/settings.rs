@@ -12,6 +12,7 @@ mod together;
 use std::path::PathBuf;
 
 use plimsoll_probe::DeviceKind;
+use plimsoll_train::MayRecompute;
 use plimsoll_types::{Bytes, Fraction, Recompute};
 use serde::Deserialize;
 
@@ -260,6 +261,14 @@ impl Settings {
     /// Whether the data are those that come with Plimsoll.
     pub(crate) fn is_built_in(&self) -> bool {
         self.data.folder.as_os_str() == "built-in"
+    }
+}
+
+impl Settings {
+    /// Where a plan may recompute activations; a deterministic run takes nothing from readings.
+    pub(crate) fn may_recompute(&self) -> MayRecompute {
+        let is_free = self.memory.gradient_checkpointing == Checkpointing::Auto && !self.train.deterministic;
+        if is_free { MayRecompute::WhereFaster } else { MayRecompute::Nowhere }
     }
 }
 

@@ -1,10 +1,12 @@
 //! How a run makes sure of what it begins with, and what it leaves out.
 
-use plimsoll_plan::{MemoryPlan, OpenProbe, PlanError};
+use plimsoll_plan::{Compared, MemoryPlan, OpenProbe, PlanError};
 use plimsoll_policy::{Policy, PolicyConfig};
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
-use plimsoll_train::{BadSample, FitConfig, Job, KnownTooLarge, PlanRequest, Sounded, Source, plan_memory, sound};
+use plimsoll_train::{
+    BadSample, FitConfig, Job, KnownTooLarge, MayRecompute, PlanRequest, Sounded, Source, plan_recomputing, sound,
+};
 use plimsoll_types::{Extent, Recompute, StepShape};
 
 use crate::device::open_probe;
@@ -29,7 +31,8 @@ impl<J: Job> Prepared<J> {
                 return Ok(());
             }
             let may_skip = matches!(self.sizes, Sizes::Padded(_)) && self.may_leave_out(config.deterministic);
-            match rehearse(&self.job, request, self.sizes.largest(), config.may_checkpoint, &open) {
+            let may_recompute = settings.may_recompute().min(MayRecompute::WhereNeeded);
+            match rehearse(&self.job, request, self.sizes.largest(), may_recompute, &open) {
                 Ok(recompute) => config.controller.recompute = recompute,
                 // Such a device refuses by itself what is too large, and lives.
                 Err(error) if may_skip => eprintln!("warning: failed to {error}: what does not fit is left out"),
@@ -164,28 +167,33 @@ fn say_recomputed(recompute: Recompute, request: &PlanRequest) {
     }
 }
 
-/// Plans with gradient checkpointing of what does not fit without, where it may be switched on.
-pub(crate) fn plan_or_spare<J: Job>(
+/// Plans with gradient checkpointing where that is needed or faster, as far as it may be switched on, and says so.
+pub(crate) fn plan_and_say<J: Job>(
     job: &J,
     request: &PlanRequest,
-    may_checkpoint: bool,
+    may_recompute: MayRecompute,
     open: OpenProbe<'_>,
 ) -> Result<MemoryPlan, PlanError> {
-    let planned = plan_memory(job, request, open, &mut progress_of_planning(request.device));
-    let recompute = match &planned {
-        _ if !may_checkpoint || request.recompute.is_on_anywhere() => return planned,
-        Ok(plan) => plan.recompute(),
-        // Probes approach the longest edge on a CPU, each certain by those before it: all of one kind.
-        Err(PlanError::OutOfReach { phase: Phase::Train, .. }) => Recompute::ALWAYS,
-        Err(PlanError::SmallestDoesNotFit { shape, .. }) => request.loader.recompute_from(shape.edge()),
-        Err(_) => return planned,
-    };
-    if recompute == Recompute::NEVER {
-        return planned;
+    let plan = plan_recomputing(job, request, may_recompute, open, &mut progress_of_planning(request.device))?;
+    say_chosen(&plan, request);
+    Ok(plan)
+}
+
+/// Says whose activations a plan recomputes, and why.
+fn say_chosen(plan: &MemoryPlan, request: &PlanRequest) {
+    let recompute = plan.fingerprint.recompute;
+    for Compared { extent, kept, recomputed, .. } in &plan.compared {
+        let [kept, again] =
+            [kept, recomputed].map(|it| format!("{} at a time take {:.2} ms each", it.batch, 1e3 * it.seconds));
+        let chosen = if recompute.is_on(extent.edge()) { "recomputed" } else { "kept" };
+        eprintln!(
+            "planned     samples of {extent}: {kept}, and {again} with gradient checkpointing: activations are {chosen}"
+        );
     }
-    say_recomputed(recompute, request);
-    let request = PlanRequest { recompute, ..request.clone() };
-    plan_memory(job, &request, open, &mut progress_of_planning(request.device))
+    let is_compared = |extent| plan.compared.iter().any(|it| it.extent == extent);
+    if plan.ladder.iter().any(|it| recompute.is_on(it.edge()) && !is_compared(it.extent())) {
+        say_recomputed(recompute, request);
+    }
 }
 
 /// Plans one sample of the largest extent by dry run, to see that it fits; returns whose activations are recomputed for it.
@@ -193,14 +201,14 @@ fn rehearse<J: Job>(
     job: &J,
     request: PlanRequest,
     largest: Extent,
-    may_checkpoint: bool,
+    may_recompute: MayRecompute,
     open: OpenProbe<'_>,
 ) -> anyhow::Result<Recompute> {
     let ladder = vec![StepShape::of(1, largest)];
     let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
     let inference = validated.into_iter().map(|extent| StepShape::of(1, extent)).collect();
     let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
-    match plan_or_spare(job, &request, may_checkpoint, open) {
+    match plan_and_say(job, &request, may_recompute, open) {
         Err(error) if fits_nowhere(&error) => Err(error.into()),
         Err(error) => {
             eprintln!("warning: no rehearsal, the steps will tell: failed to {}", describe(&error));

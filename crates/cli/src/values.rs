@@ -279,7 +279,7 @@ impl JobName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum Checkpointing {
-    /// From when one sample alone does not fit without.
+    /// Where one sample alone does not fit without, and where it is faster.
     Auto,
     On,
     Off,

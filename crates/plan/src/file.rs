@@ -45,15 +45,19 @@ impl MemoryPlan {
         FleetPlan::new(vec![self.clone()]).write(path)
     }
 
-    /// Reads a plan that was made for this program and device, of those that are there.
+    /// Reads a plan that was made for this program and device, of those that are there; where it may choose whose activations
+    /// are recomputed, as it has chosen.
     ///
     /// # Errors
     ///
     /// Those of [`FleetPlan::read`], or [`PlanError::OtherProgram`] with what differs.
-    pub fn read(path: &Path, now: &Fingerprint) -> Result<Self, PlanError> {
-        let (mut differences, path) = (Vec::new(), path.to_owned());
+    pub fn read(path: &Path, now: &Fingerprint, may_recompute: bool) -> Result<Self, PlanError> {
+        let (mut differences, path, mut now) = (Vec::new(), path.to_owned(), now.clone());
         for plan in FleetPlan::read(&path)?.plans {
-            match plan.fingerprint.difference(now) {
+            if may_recompute {
+                now.recompute = plan.fingerprint.recompute;
+            }
+            match plan.fingerprint.difference(&now) {
                 None => return Ok(plan),
                 Some(difference) => differences.push(difference),
             }

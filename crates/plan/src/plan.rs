@@ -5,7 +5,7 @@ use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CHECKPOINTING_WAS_TRIED;
-use crate::{Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
+use crate::{Compared, Fingerprint, Fit, PlanError, PlannedCell, PlannedNeed, Schedule};
 
 /// What every cell of a lattice needs on one device, for one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,10 @@ pub struct MemoryPlan {
     pub cells: Vec<PlannedCell>,
     /// What a mixed run holds at most.
     pub schedule: Option<Schedule>,
+    /// What keeping activations was held against recomputing them, where both fit and the latter leaves room for larger
+    /// micro-batches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<Compared>,
     /// Rehearsals that met kernels that the device had not tuned yet, and were made again once it had.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub n_made_again: u64,
@@ -48,6 +52,7 @@ impl MemoryPlan {
             ladder: Vec::new(),
             cells,
             schedule: None,
+            compared: Vec::new(),
             n_made_again: 0,
         };
         plan.judge();
@@ -126,6 +131,12 @@ impl MemoryPlan {
             Some(misfit) => Recompute::above(edges().filter(|it| *it < misfit).max()),
             None => Recompute::NEVER,
         }
+    }
+
+    /// Returns the samples of the largest micro-batch of an extent that fits and that a run may train with.
+    pub fn largest_batch(&self, extent: Extent) -> Option<u32> {
+        let fits = |it: &&StepShape| self.cell(Phase::Train, **it).is_some_and(|it| it.fit == Fit::Fits);
+        self.ladder.iter().filter(|it| it.extent() == extent).filter(fits).map(|it| it.samples).max()
     }
 
     /// Returns the cell that a run executes first, since it fixes the size of the allocator's pages: to train with, the

@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use plimsoll_plan::{Fingerprint, Fit, FleetPlan, MemoryPlan, PLAN_FILE, PLAN_VERSION, PlanError, PlannedCell};
+use plimsoll_plan::{
+    Compared, Fingerprint, Fit, FleetPlan, MemoryPlan, PLAN_FILE, PLAN_VERSION, Pace, PlanError, PlannedCell,
+};
 use plimsoll_predict::{Booked, Correction, Phase, Source};
 use plimsoll_types::{Bytes, Extent, Fraction, Prediction, Recompute, StepShape};
 
@@ -50,9 +52,11 @@ fn plan(cells: Vec<PlannedCell>) -> MemoryPlan {
 fn a_plan_reads_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(PLAN_FILE);
-    let written = plan(vec![cell(1, 40), cell(2, 80), cell(3, 120)]);
+    let pace = |batch, seconds| Pace { batch, seconds };
+    let compared = Compared { extent: 64.into(), n_samples: 9, kept: pace(2, 0.25), recomputed: pace(3, 0.5) };
+    let written = MemoryPlan { compared: vec![compared], ..plan(vec![cell(1, 40), cell(2, 80), cell(3, 120)]) };
     written.write(&path).unwrap();
-    assert_eq!(MemoryPlan::read(&path, &fingerprint()).unwrap(), written);
+    assert_eq!(MemoryPlan::read(&path, &fingerprint(), false).unwrap(), written);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
 }
 
@@ -62,7 +66,7 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
     let path = folder.path().join(PLAN_FILE);
     plan(vec![cell(1, 40)]).write(&path).unwrap();
     let refused = |now: Fingerprint, parts: &[&str]| {
-        let error = MemoryPlan::read(&path, &now).unwrap_err();
+        let error = MemoryPlan::read(&path, &now, false).unwrap_err();
         assert!(matches!(error, PlanError::OtherProgram { .. }), "{error}");
         let text = error.to_string();
         for part in parts.iter().chain(&["memory_plan.json", "plimsoll plan"]) {
@@ -87,6 +91,17 @@ fn a_plan_of_anything_else_is_refused_with_what_differs() {
 }
 
 #[test]
+fn a_program_that_may_choose_what_is_recomputed_takes_a_plan_that_has_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(PLAN_FILE);
+    let chosen = Fingerprint { recompute: Recompute::from(48), ..fingerprint() };
+    MemoryPlan { fingerprint: chosen, ..plan(vec![cell(1, 40)]) }.write(&path).unwrap();
+    assert!(MemoryPlan::read(&path, &fingerprint(), false).is_err());
+    assert_eq!(MemoryPlan::read(&path, &fingerprint(), true).unwrap().fingerprint.recompute, Recompute::from(48));
+    assert!(MemoryPlan::read(&path, &Fingerprint { fusion: true, ..fingerprint() }, true).is_err());
+}
+
+#[test]
 fn each_device_finds_its_own_plan_in_the_file_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(PLAN_FILE);
@@ -97,8 +112,8 @@ fn each_device_finds_its_own_plan_in_the_file_of_all() {
     let written = FleetPlan::new(vec![large.clone(), tight.clone()]);
     written.write(&path).unwrap();
     assert_eq!(FleetPlan::read(&path).unwrap(), written);
-    assert_eq!([&fingerprint(), &other].map(|it| MemoryPlan::read(&path, it).unwrap()), [large, tight]);
-    let told = |now: Fingerprint| MemoryPlan::read(&path, &now).unwrap_err().to_string();
+    assert_eq!([&fingerprint(), &other].map(|it| MemoryPlan::read(&path, it, false).unwrap()), [large, tight]);
+    let told = |now: Fingerprint| MemoryPlan::read(&path, &now, false).unwrap_err().to_string();
     assert!(told(Fingerprint { device: "no card".to_owned(), ..other.clone() }).contains("device `a card`"));
     assert!(told(Fingerprint { model: "small".to_owned(), ..other }).contains("model `a model of 3 layers`"));
 }
@@ -142,7 +157,7 @@ fn a_damaged_plan_and_one_of_another_version_are_refused() {
     let path = folder.path().join(PLAN_FILE);
     let refused = |text: &str, parts: &[&str]| {
         fs::write(&path, text).unwrap();
-        let error = MemoryPlan::read(&path, &fingerprint()).unwrap_err();
+        let error = MemoryPlan::read(&path, &fingerprint(), false).unwrap_err();
         assert!(matches!(error, PlanError::Malformed { .. }), "{error}");
         for part in parts {
             assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
@@ -157,7 +172,7 @@ fn a_damaged_plan_and_one_of_another_version_are_refused() {
     refused(&whole.replacen(&version, "\"version\": 99", 1), &["version is 99", &reads]);
     refused(&whole.replacen("\"batch\": 1", "\"batch\": -1", 1), &["-1"]);
     assert!(matches!(
-        MemoryPlan::read(&folder.path().join("none.json"), &fingerprint()),
+        MemoryPlan::read(&folder.path().join("none.json"), &fingerprint(), false),
         Err(PlanError::File { action: "read", .. })
     ));
 }

@@ -134,8 +134,8 @@ pub use loader::{
 };
 pub use optimizer::JobOptimizer;
 pub use planning::{
-    BlankForward, PlanRequest, Sounded, fingerprint, plan_memory, plan_sparing, sound, sound_forward, sound_one,
-    tune_ahead,
+    BlankForward, MayRecompute, PlanRequest, Sounded, fingerprint, plan_memory, plan_recomputing, plan_sparing, sound,
+    sound_forward, sound_one, tune_ahead,
 };
 pub use rehearsal::BlankJob;
 pub use replay::{Mismatch, Replay, ReplayError, Replaying, replay, replay_incident};

@@ -1,5 +1,6 @@
 //! What a job's steps would need on a device.
 
+mod recompute;
 mod sounding;
 
 use burn::tensor::{Device, Tensor};
@@ -19,6 +20,7 @@ use crate::rehearsal::BlankJob;
 use crate::source::Source;
 use crate::trial::Trials;
 
+pub use self::recompute::{MayRecompute, plan_recomputing};
 pub use self::sounding::{Sounded, sound, sound_forward, sound_one};
 
 /// What is to be planned, and for which device.

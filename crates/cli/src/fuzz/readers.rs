@@ -166,7 +166,7 @@ fn incidents() {
 fn plan() {
     let folder = tempdir().unwrap();
     let mut read = |input: &[u8]| {
-        let plan = MemoryPlan::read(&put(&folder, "memory_plan.json", input), &fingerprint());
+        let plan = MemoryPlan::read(&put(&folder, "memory_plan.json", input), &fingerprint(), false);
         plan.is_ok_and(|plan| {
             let plan = plan.under(Bytes::gib(1), Fraction::try_new(0.5).unwrap());
             drop((plan.first(Phase::Train).cloned(), plan.needs()));

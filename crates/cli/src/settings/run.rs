@@ -7,8 +7,9 @@ use plimsoll_predict::{Dtype, Platform, PredictorConfig};
 use plimsoll_probe::DeviceKind;
 use plimsoll_sampler::{TaskMix, cells};
 use plimsoll_train::{
-    BalanceConfig, ControllerConfig, FitConfig, KnownTooLarge, LearningRate, LoaderConfig, OptimizerRecovery, Scaling,
-    StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform, small_batch_regime,
+    BalanceConfig, ControllerConfig, FitConfig, KnownTooLarge, LearningRate, LoaderConfig, MayRecompute,
+    OptimizerRecovery, Scaling, StepUnit, USUAL_BUFFERS, beside_tensors, describe, has_exact_peaks, n_cores, platform,
+    small_batch_regime,
 };
 use plimsoll_types::{Cells, Extent, Knobs};
 
@@ -16,8 +17,7 @@ use super::{Data, Memory, Policy, Settings, Tasks};
 use crate::exit::{UserError, user_error};
 use crate::sizes::{Buckets, Sizes};
 use crate::values::{
-    BalanceKind, BatchSize, Checkpointing, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, Precision,
-    ScalingSetting,
+    BalanceKind, BatchSize, EffectiveUnit, JobName, OptimizerRecoverySetting, PolicyKind, Precision, ScalingSetting,
 };
 
 /// Edges are multiples of this, unless all samples are short: kernels like it, and it costs little padding.
@@ -204,7 +204,7 @@ impl Settings {
             },
             target: self.memory.target,
             draws_line: true,
-            may_checkpoint: self.memory.gradient_checkpointing == Checkpointing::Auto && !train.deterministic,
+            may_checkpoint: self.may_recompute() != MayRecompute::Nowhere,
             too_large: KnownTooLarge::default(),
             optimizer_recovery: self.optimizer_recovery(),
             controller: ControllerConfig {

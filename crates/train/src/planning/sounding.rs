@@ -109,7 +109,7 @@ fn sound_all<J: Job>(
 }
 
 /// Returns the extents that a run may train with, from small to large.
-fn extents(request: &PlanRequest) -> Vec<Extent> {
+pub(super) fn extents(request: &PlanRequest) -> Vec<Extent> {
     if request.loader.cells.is_empty() {
         let extents: BTreeSet<_> = request.ladder.iter().map(|it| it.extent()).collect();
         extents.into_iter().collect()

@@ -178,7 +178,7 @@ impl<B: Beside> Job for Tiny<B> {
         let hidden = burn::tensor::activation::relu(net.first.forward(rows));
         let product = |it: Tensor<2>, _| {
             let unit = Tensor::eye(256, &it.device());
-            it.matmul(unit).sin().sin().sin().sin()
+            it.matmul(unit).abs().abs().abs().abs()
         };
         let output = net.second.forward((0..self.n_products).fold(hidden, product));
         (output - target).powi_scalar(2).mean().into()
