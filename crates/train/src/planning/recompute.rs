@@ -60,7 +60,11 @@ pub fn plan_recomputing<J: Job>(
     let chosen = if recompute == Recompute::NEVER {
         kept?
     } else {
-        plan_memory(job, &PlanRequest { recompute, ..request.clone() }, open_probe, progress)?
+        match plan_memory(job, &PlanRequest { recompute, ..request.clone() }, open_probe, progress) {
+            // Nothing was tried: what was without says more.
+            Err(PlanError::NoCell) => kept?,
+            chosen => chosen?,
+        }
     };
     Ok(MemoryPlan { compared, ..chosen })
 }
