@@ -15,7 +15,8 @@
 //!
 //! * [`Planning`] makes a whole plan, with dry runs that few real steps correct, and what a run of mixed shapes holds;
 //! * [`Sounding`] approaches a shape in real steps of which each is certain to fit, as a run without a plan begins;
-//! * [`Finding`] wires the finder to dry runs, or to real steps that bound each other.
+//! * [`Finding`] wires the finder to dry runs, or to real steps that bound each other;
+//! * [`fastest`] says whose activations to recompute, by how fast [real steps](DryRunPlanner::pace) of both kinds are.
 //!
 //! A model, its loss and what makes its batches are enough for both sides: of a [`Blank`] step, [`BlankProgram`] is what is
 //! rehearsed, and [`BlankTrials`] runs it.
