@@ -49,7 +49,7 @@ impl Compared {
 ///
 /// `extents` are those that a run trains with; what was not compared is kept, and what is shorter than that with it.
 pub fn fastest(compared: &[Compared], needed: Recompute, extents: &[Extent]) -> Recompute {
-    let saved = |edge: u32| {
+    let saved_of = |edge: u32| {
         let own = extents.iter().filter(|it| it.edge() == edge);
         own.map(|extent| compared.iter().find(|it| it.extent == *extent).map(Compared::saved)).sum::<Option<f64>>()
     };
@@ -57,7 +57,7 @@ pub fn fastest(compared: &[Compared], needed: Recompute, extents: &[Extent]) -> 
     edges.sort_unstable();
     edges.dedup();
     let (mut all, mut most, mut fastest) = (0.0, 0.0, needed);
-    while let Some(saved) = edges.pop().and_then(saved) {
+    while let Some(saved) = edges.pop().and_then(saved_of) {
         all += saved;
         if most < all {
             (most, fastest) = (all, Recompute::above(edges.last().copied()));
