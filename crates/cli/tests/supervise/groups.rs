@@ -146,9 +146,9 @@ fn a_run_takes_what_others_of_its_control_group_leave_and_is_not_killed() {
 
 #[test]
 fn a_search_for_a_batch_size_that_would_pass_what_the_group_has_is_refused_and_not_killed() {
-    let Some(group) = Group::try_new("search", "102M") else { return };
+    let Some(group) = Group::try_new("search", "112M") else { return };
     let run = Run::new();
-    // The weights alone take three quarters, and the program a fifth; a step has gradients besides.
+    // The weights alone take two thirds, and the program a fifth; a step has gradients besides.
     let wide = ["--no-supervise", "--capacity", "device", "--set", "sr.channels=512", "--set", "batch.batch_size=auto"];
     let (code, stderr) = end(run.below_shell(&group.join(), &wide).spawn().unwrap());
     assert_eq!(group.n_killed(), 0, "{stderr}");
