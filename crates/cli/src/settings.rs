@@ -262,9 +262,7 @@ impl Settings {
     pub(crate) fn is_built_in(&self) -> bool {
         self.data.folder.as_os_str() == "built-in"
     }
-}
 
-impl Settings {
     /// Where a plan may recompute activations; a deterministic run takes nothing from readings.
     pub(crate) fn may_recompute(&self) -> MayRecompute {
         let is_free = self.memory.gradient_checkpointing == Checkpointing::Auto && !self.train.deterministic;

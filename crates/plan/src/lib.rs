@@ -59,6 +59,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod act;
+mod apart;
 mod blank;
 mod cell;
 #[cfg(any(feature = "vulkan", feature = "cuda"))]

@@ -1,11 +1,11 @@
 //! What time recomputed activations take, and what larger micro-batches win.
 
 use burn::tensor::Device;
+use plimsoll_predict::Phase;
 use plimsoll_types::{Extent, Recompute, StepShape, edge_or_edges};
 use serde::{Deserialize, Serialize};
 
-use crate::real::failed;
-use crate::{DryRunPlanner, OpenProbe, OpenSteps, PlanError, TrialError};
+use crate::{DryRunPlanner, OpenProbe, OpenSteps, PlanError};
 
 /// Steps of which the fastest counts; the one before them makes the optimizer's state, and kernels are compiled for it.
 const TIMED: usize = 2;
@@ -76,26 +76,15 @@ impl DryRunPlanner {
     pub fn pace(
         &self,
         device: &Device,
-        (open_probe, open_steps): (OpenProbe<'_>, OpenSteps<'_>),
+        open: (OpenProbe<'_>, OpenSteps<'_>),
         shape: StepShape,
         n_samples: u32,
     ) -> Result<Option<Pace>, PlanError> {
-        let mut probe = open_probe()?;
-        probe.cleanup()?;
-        let fastest = self.really(device, || {
-            let (mut steps, mut fastest) = (open_steps()?, f64::INFINITY);
-            for at in 0..=TIMED {
-                match steps.train(shape, n_samples) {
-                    Ok(trial) if at > 0 => fastest = fastest.min(trial.seconds),
-                    Ok(_) => (),
-                    Err(TrialError::OutOfMemory(_)) => return Ok(None),
-                    Err(error) => return Err(failed(shape, error)),
-                }
-            }
-            Ok(Some(fastest))
-        });
-        probe.cleanup()?;
-        Ok(fastest?.map(|it| Pace { batch: shape.samples, seconds: it / f64::from(n_samples) }))
+        let ran = self.real_steps(device, open, (Phase::Train, shape, n_samples), 1 + TIMED)?;
+        Ok(ran.map(|ran| {
+            let fastest = ran.seconds.into_iter().skip(1).fold(f64::INFINITY, f64::min);
+            Pace { batch: shape.samples, seconds: fastest / f64::from(n_samples) }
+        }))
     }
 }
 

@@ -61,6 +61,11 @@ fn larger_micro_batches_that_recompute_are_timed_against_what_fits_without_and_t
     assert!(compared.kept.seconds > 0.0 && compared.recomputed.seconds > 0.0, "{compared:?}");
     let is_faster = compared.recomputed.seconds < compared.kept.seconds;
     assert_eq!(chosen.fingerprint.recompute.is_on(EDGE), is_faster, "{compared:?}");
-    let batch = if is_faster { compared.recomputed.batch } else { 8 };
-    assert_eq!(chosen.largest_batch(Extent::new(EDGE)), Some(batch), "{compared:?}");
+    let batch = chosen.largest_batch(Extent::new(EDGE)).unwrap();
+    if is_faster {
+        // The comparison leaves room for a page more.
+        assert!(compared.recomputed.batch <= batch, "{batch}: {compared:?}");
+    } else {
+        assert_eq!(batch, 8, "{compared:?}");
+    }
 }

@@ -6,10 +6,8 @@ use plimsoll_sampler::Permutation;
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
 use super::{OnPlanned, Planning};
-use crate::real::failed;
 use crate::{
-    Act, DryRunPlanner, Fit, InRun, MemoryPlan, OpenProbe, OpenSteps, PlanError, Pools, Program, Rehearsed, STEPS,
-    Sweep, TrialError,
+    Act, DryRunPlanner, Fit, InRun, MemoryPlan, OpenProbe, OpenSteps, PlanError, Program, Rehearsed, STEPS, Sweep,
 };
 
 /// Cells of each phase of which real steps run.
@@ -90,30 +88,16 @@ impl Planning<'_> {
     fn measure(
         &self,
         (planner, device): Apart<'_>,
-        (open_probe, open_steps): (OpenProbe<'_>, OpenSteps<'_>),
+        open: (OpenProbe<'_>, OpenSteps<'_>),
         phase: Phase,
         cell: &Rehearsed,
         correction: &mut Correction,
     ) -> Result<(), PlanError> {
         let shape = cell.cell.shape();
-        let mut probe = open_probe()?;
-        probe.cleanup()?;
-        let real = planner.really(device, || -> Result<Option<Pools>, PlanError> {
-            let before = planner.pools(device);
-            let mut steps = open_steps()?;
-            for _ in 0..STEPS {
-                match steps.run(phase, shape, (self.n_samples)(shape)) {
-                    Ok(_) => (),
-                    // The plan of the other cells stands; this one just did not confirm it.
-                    Err(TrialError::OutOfMemory(_)) => return Ok(None),
-                    Err(error) => return Err(failed(shape, error)),
-                }
-            }
-            Ok(Some(planner.pools(device).beyond(&before)))
-        })?;
-        probe.cleanup()?;
-        if let Some(real) = real {
-            correction.observe(shape, cell.second.booked(), real.booked());
+        let act = (phase, shape, (self.n_samples)(shape));
+        // Where they do not fit, the plan of the other cells stands; this one just did not confirm it.
+        if let Some(real) = planner.real_steps(device, open, act, STEPS)? {
+            correction.observe(shape, cell.second.booked(), real.pools.booked());
         }
         Ok(())
     }
