@@ -6,6 +6,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use plimsoll_monitor::{Colors, Drawn, Progress, Validating, View, lasting_line};
+use plimsoll_plan::PlanPart;
 use plimsoll_predict::Phase;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{Doing, has_autotune};
@@ -24,15 +25,17 @@ const USUAL: (u16, u16) = (80, 24);
 
 /// Shows how far planning for a device is, when it takes long; before the first part is done, most of the time may go into
 /// trying kernels.
-pub(crate) fn progress_of_planning(device: DeviceKind) -> impl FnMut(Phase, usize, usize) {
+pub(crate) fn progress_of_planning(device: DeviceKind) -> impl FnMut(PlanPart, usize, usize) {
     let beat = Beat::start("planning");
     let tunes = has_autotune(device);
-    move |phase, n_done, n| {
-        let name = match (phase, tunes && n_done == 0) {
-            (Phase::Train, false) => "training",
-            (Phase::Infer, false) => "inference",
-            (Phase::Train, true) => "choosing kernels, training",
-            (Phase::Infer, true) => "choosing kernels, inference",
+    move |part, n_done, n| {
+        let name = match (part, tunes && n_done == 0) {
+            (PlanPart::Shapes(Phase::Train), false) => "training",
+            (PlanPart::Shapes(Phase::Infer), false) => "inference",
+            (PlanPart::Shapes(Phase::Train), true) => "choosing kernels, training",
+            (PlanPart::Shapes(Phase::Infer), true) => "choosing kernels, inference",
+            (PlanPart::InRun, _) => "in a run",
+            (PlanPart::Mixed, _) => "mixed shapes",
         };
         beat.at(name, n_done, n);
     }

@@ -28,6 +28,9 @@ use crate::settings::Settings;
 use crate::soundings::plan_and_say;
 use crate::{signals, use_it};
 
+/// Steps of mixed shapes that are planned as a whole, for people to look at: some rounds of the ladder.
+const SCHEDULE_STEPS: u32 = 200;
+
 pub(crate) fn plan(args: &PlanArgs, harness: &'static dyn Harness) -> anyhow::Result<ExitCode> {
     if ["svg", "png"].iter().any(|it| args.out.extension().is_some_and(|own| own == *it)) {
         let out = args.out.display();
@@ -103,7 +106,7 @@ fn planned<J: Job>(
         let alike = places.iter().filter(|(place, _)| place.kind() == *kind);
         let Some((place, _)) = alike.max_by_key(|it| it.1).filter(|_| !made.contains_key(kind)) else { continue };
         let request = prepared.plan_request(&settings.of_thread(place.at))?;
-        let request = PlanRequest { lattice: lattice.to_vec(), ..request };
+        let request = PlanRequest { lattice: lattice.to_vec(), schedule_steps: SCHEDULE_STEPS, ..request };
         let (job, open) = (&prepared.job, move || place.open());
         let plan = place.work(|| plan_and_say(job, &request, settings.may_recompute(), &open));
         let plan = if place.is_alone() { plan? } else { plan.with_context(|| place.to_string())? };

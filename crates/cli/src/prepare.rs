@@ -48,9 +48,6 @@ const RUNGS: usize = 32;
 const EXTENTS: usize = 5;
 const BATCHES: usize = 10;
 
-/// Steps of mixed shapes that are planned as a whole: some rounds of the ladder.
-const SCHEDULE_STEPS: u32 = 200;
-
 /// Real steps of each phase where certified probes plan; prediction was measured with ten.
 const PROBES: u32 = 10;
 
@@ -122,7 +119,7 @@ impl<J: Job> Prepared<J> {
             predictor: settings.predictor(),
             max_probes: PROBES,
             is_corrected: true,
-            schedule_steps: SCHEDULE_STEPS,
+            schedule_steps: 0,
         })
     }
 

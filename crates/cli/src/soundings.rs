@@ -207,7 +207,7 @@ fn rehearse<J: Job>(
     let ladder = vec![StepShape::of(1, largest)];
     let validated = Extent::outermost(request.inference.iter().map(|it| it.extent()));
     let inference = validated.into_iter().map(|extent| StepShape::of(1, extent)).collect();
-    let request = PlanRequest { ladder, inference, is_corrected: false, schedule_steps: 0, ..request };
+    let request = PlanRequest { ladder, inference, is_corrected: false, ..request };
     match plan_and_say(job, &request, may_recompute, open) {
         Err(error) if fits_nowhere(&error) => Err(error.into()),
         Err(error) => {

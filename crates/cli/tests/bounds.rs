@@ -162,7 +162,7 @@ fn a_planned_step_is_below_its_bound_after_a_validation_whose_results_are_as_lar
     }
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
-    let small = ["sr.channels=4", "sr.blocks=1", "memory.capacity=512MiB", "device=vulkan"];
+    let small = ["sr.channels=4", "sr.blocks=1", "memory.capacity=512MiB", "device=vulkan", "batch.patch_min=32"];
     let train = plimsoll(&["train", "--no-supervise", "--steps", "3", "--out", &run.display().to_string()], &small);
     assert!(train.status.success(), "{}", text(&train.stderr));
     let log = fs::read_to_string(run.join("events.jsonl")).unwrap();

@@ -97,7 +97,7 @@ pub use fingerprint::Fingerprint;
 pub use fleet::{FleetPlan, PLAN_VERSION, Together};
 pub use pace::{Compared, Pace, fastest};
 pub use plan::MemoryPlan;
-pub use planning::{OnPlanned, Planning};
+pub use planning::{OnPlanned, PlanPart, Planning};
 pub use pools::{Pages, Pools};
 pub use probes::{Measure, ProbePlanner};
 pub use program::Program;

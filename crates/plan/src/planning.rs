@@ -44,8 +44,19 @@ pub struct Planning<'a> {
     pub schedule_steps: u32,
 }
 
-/// Told of what is being planned, and how many cells of how many are done.
-pub type OnPlanned<'a> = &'a mut dyn FnMut(Phase, usize, usize);
+/// What of a plan is being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanPart {
+    /// The shapes of a phase, each for itself.
+    Shapes(Phase),
+    /// The shapes that fit, each as a run finds it.
+    InRun,
+    /// Steps of mixed shapes, as a whole.
+    Mixed,
+}
+
+/// Told of what is being planned, and how much of how much of it is done.
+pub type OnPlanned<'a> = &'a mut dyn FnMut(PlanPart, usize, usize);
 
 impl Planning<'_> {
     /// Plans every shape.

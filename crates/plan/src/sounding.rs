@@ -7,7 +7,7 @@ use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Observation, Prediction, 
 
 use crate::real::failed;
 use crate::trials::forward_trial;
-use crate::{CHECKPOINTING_WAS_TRIED, OnPlanned, PlanError, PlannedNeed, RealSteps, Trial, TrialError};
+use crate::{CHECKPOINTING_WAS_TRIED, OnPlanned, PlanError, PlanPart, PlannedNeed, RealSteps, Trial, TrialError};
 
 /// Steps of the first trial: the last one is in the steady state, with the optimizer's state, thread pools and packing
 /// buffers in place.
@@ -93,7 +93,7 @@ impl Sounding {
         for aim in aims {
             let mut n_done = 0;
             let mut run = |shape| {
-                progress(aim.phase, n_done, n_done + 1);
+                progress(PlanPart::Shapes(aim.phase), n_done, n_done + 1);
                 n_done += 1;
                 match aim.phase {
                     Phase::Train => steps.blank(shape),

@@ -127,9 +127,9 @@ fn the_peak_of_a_smaller_step_is_not_that_of_the_larger_one_before_it() {
     let net = Net::init(&device);
     let mut guarded = GuardedStep::new(probe, device.clone());
     // The first step fixes the size of pages, and holds those that it has outgrown meanwhile.
-    step(&mut guarded, &net, &device, 512, Bytes::gib(1));
+    step(&mut guarded, &net, &device, 256, Bytes::gib(1));
     guarded.forget_pages();
-    let peaks = [512, 64, 64, 512].map(|n| step(&mut guarded, &net, &device, n, Bytes::gib(1)).peak);
+    let peaks = [256, 32, 32, 256].map(|n| step(&mut guarded, &net, &device, n, Bytes::gib(1)).peak);
     let differs = |a: usize, b: usize| STAGING < Bytes(peaks[a].0.abs_diff(peaks[b].0));
     assert!(peaks[1] < peaks[0] && differs(0, 1), "{peaks:?}");
     assert!(!differs(1, 2), "steps of one shape need the same: {peaks:?}");

@@ -5,7 +5,7 @@ use plimsoll_predict::{Booked, Correction, Phase};
 use plimsoll_sampler::Permutation;
 use plimsoll_types::{Bytes, Prediction, StepShape};
 
-use super::{OnPlanned, Planning};
+use super::{OnPlanned, PlanPart, Planning};
 use crate::{
     Act, DryRunPlanner, Fit, InRun, MemoryPlan, OpenProbe, OpenSteps, PlanError, Program, Rehearsed, STEPS, Sweep,
 };
@@ -33,11 +33,11 @@ impl Planning<'_> {
             }
             // Real steps of two of them follow.
             let n_real = if self.is_corrected { CORRECTED } else { 0 };
-            let mut on_cell = |n_done, n| progress(phase, n_done, n + n_real);
+            let mut on_cell = |n_done, n| progress(PlanPart::Shapes(phase), n_done, n + n_real);
             let mut rehearsed =
                 Sweep::try_new(&planner, program, phase)?.cells(&shapes, self.n_samples, &mut on_cell)?;
             let n_cells = rehearsed.len();
-            let mut on_real = |n_done| progress(phase, n_cells + n_done, n_cells + n_real);
+            let mut on_real = |n_done| progress(PlanPart::Shapes(phase), n_cells + n_done, n_cells + n_real);
             let correction =
                 self.correction((&planner, program.device()), open, phase, &rehearsed, plan.budget, &mut on_real)?;
             for it in &mut rehearsed {
@@ -47,7 +47,7 @@ impl Planning<'_> {
             *plan.correction_mut(phase) = correction;
         }
         let mut plan = plan.under(self.capacity, self.target);
-        self.plan_run(&planner, program, &mut plan)?;
+        self.plan_run(&planner, program, &mut plan, progress)?;
         plan.n_made_again = planner.n_made_again();
         Ok(plan)
     }
@@ -112,6 +112,7 @@ impl Planning<'_> {
         planner: &DryRunPlanner,
         program: &P,
         plan: &mut MemoryPlan,
+        progress: OnPlanned<'_>,
     ) -> Result<(), PlanError> {
         let act = |phase, shape| Act::of(phase, shape, (self.n_samples)(shape));
         let firsts = [Phase::Infer, Phase::Train].map(|phase| plan.first(phase).map(|it| (phase, it.shape())));
@@ -120,7 +121,10 @@ impl Planning<'_> {
         let corrections = [plan.training_correction.clone(), plan.inference_correction.clone()];
         let is_used = |phase, shape| phase == Phase::Infer || ladder.contains(&shape);
         let used = plan.cells.iter_mut().filter(|it| it.fit == Fit::Fits && is_used(it.phase, it.shape()));
-        for cell in used {
+        let used: Vec<_> = used.collect();
+        let n = used.len();
+        for (n_done, cell) in used.into_iter().enumerate() {
+            progress(PlanPart::InRun, n_done, n);
             let InRun { first, later, spare } = planner.in_run(program, &began, &act(cell.phase, cell.shape()))?;
             let [training, inference] = &corrections;
             let (own, other) = if cell.phase == Phase::Train { (training, inference) } else { (inference, training) };
@@ -134,6 +138,7 @@ impl Planning<'_> {
         let fits = |it: &StepShape| plan.cell(Phase::Train, *it).is_some_and(|it| it.fit == Fit::Fits);
         let drawn = draw(&ladder.iter().copied().filter(fits).collect::<Vec<_>>(), self.schedule_steps);
         if let (Some((_, first)), false) = (firsts[1], drawn.is_empty()) {
+            progress(PlanPart::Mixed, 0, 1);
             plan.schedule = Some(planner.schedule(program, &drawn, first, self.n_samples, &corrections[0])?);
         }
         Ok(())

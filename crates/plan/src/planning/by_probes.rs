@@ -3,7 +3,7 @@
 use plimsoll_predict::{PartReading, Phase};
 use plimsoll_types::{Attempt, Observation, StepShape};
 
-use super::{OnPlanned, Planning};
+use super::{OnPlanned, PlanPart, Planning};
 use crate::real::failed;
 use crate::{MemoryPlan, PlanError, ProbePlanner, RealSteps, TrialError};
 
@@ -24,7 +24,7 @@ impl Planning<'_> {
         for phase in [Phase::Train, Phase::Infer] {
             let (shapes, mut n_done) = (self.shapes(phase), 0);
             let mut measure = |shape| {
-                progress(phase, n_done, (max_trials as usize).max(n_done + 1));
+                progress(PlanPart::Shapes(phase), n_done, (max_trials as usize).max(n_done + 1));
                 n_done += 1;
                 let n_samples = shapes.contains(&shape).then(|| (self.n_samples)(shape));
                 steady(&mut *steps, phase, shape, n_samples)
@@ -32,7 +32,7 @@ impl Planning<'_> {
             if !shapes.is_empty() {
                 cells.extend(planner.plan(phase, &shapes, &|shape| self.keys.key(phase, shape), &mut measure)?);
             }
-            progress(phase, n_done, n_done);
+            progress(PlanPart::Shapes(phase), n_done, n_done);
         }
         Ok(MemoryPlan::new(self.fingerprint.clone(), self.capacity, self.target, cells))
     }
