@@ -13,10 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use alone::alone;
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::nn::{Linear, LinearConfig};
 use burn::optim::GradientsParams;
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use plimsoll_predict::{Dtype, Keys, Platform, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, open};
 use plimsoll_step::{GuardedStep, Loss, ProgramNeeds, StepError, StepOutcome, StepRequest};
@@ -42,24 +41,25 @@ fn device() -> Option<(Box<dyn Probe>, Device)> {
     }
 }
 
+/// Scales values twice: software multiplies matrices slowly, and wrongly.
 #[derive(Module, Debug)]
 struct Net {
-    first: Linear,
-    second: Linear,
+    first: Param<Tensor<2>>,
+    second: Param<Tensor<2>>,
 }
 
 impl Net {
     fn init(device: &Device) -> Self {
         device.seed(7);
-        let [first, second] = [(WIDTH, 16), (16, WIDTH)].map(|(n, m)| LinearConfig::new(n, m).init(device));
-        Self { first, second }
+        let scales = || Param::from_tensor(Tensor::random([1, WIDTH], Distribution::Default, device));
+        Self { first: scales(), second: scales() }
     }
 
     fn mean_loss(&self, samples: Range<usize>, device: &Device) -> Tensor<1> {
         let value = |at: usize| ((at * 31 + at / WIDTH) % 17) as f32 / 17.0;
         let values: Vec<f32> = (samples.start * WIDTH..samples.end * WIDTH).map(value).collect();
         let input = Tensor::<2>::from_data(TensorData::new(values, [samples.len(), WIDTH]), device);
-        let output = self.second.forward(relu(self.first.forward(input.clone())));
+        let output = relu(input.clone() * self.first.val()) * self.second.val();
         (output - input).powi_scalar(2).mean()
     }
 }
