@@ -24,7 +24,7 @@ const MOST: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 3;
 
 /// How long a command is watched that takes longer.
-const WATCHED: Duration = Duration::from_secs(6);
+const WATCHED: Duration = Duration::from_secs(8);
 
 /// Commands that take all cores would keep each other waiting.
 fn alone() -> MutexGuard<'static, ()> {

@@ -8,7 +8,7 @@ use crate::real::failed;
 use crate::{DryRunPlanner, OpenProbe, OpenSteps, PlanError, Pools, TrialError};
 
 /// What real steps of one shape came to.
-pub(crate) struct Apart {
+pub(crate) struct RealRun {
     /// What the pools hold after the last, beyond what they held before the first.
     pub(crate) pools: Pools,
     /// Wall time of each, in seconds.
@@ -23,7 +23,7 @@ impl DryRunPlanner {
         (open_probe, open_steps): (OpenProbe<'_>, OpenSteps<'_>),
         (phase, shape, n_samples): (Phase, StepShape, u32),
         n_steps: usize,
-    ) -> Result<Option<Apart>, PlanError> {
+    ) -> Result<Option<RealRun>, PlanError> {
         let mut probe = open_probe()?;
         probe.cleanup()?;
         let ran = self.really(device, || {
@@ -36,7 +36,7 @@ impl DryRunPlanner {
                     Err(error) => return Err(failed(shape, error)),
                 }
             }
-            Ok(Some(Apart { pools: self.pools(device).beyond(&before), seconds }))
+            Ok(Some(RealRun { pools: self.pools(device).beyond(&before), seconds }))
         })?;
         probe.cleanup()?;
         Ok(ran)

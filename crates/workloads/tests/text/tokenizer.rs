@@ -5,18 +5,18 @@ use std::time::Instant;
 use plimsoll_workloads::text::{BOUNDARY, Tokenizer};
 use proptest::prelude::{any, proptest};
 
-/// Half a million letters and digits in an order without a pattern.
+/// Two million letters and digits in an order without a pattern.
 fn letters() -> String {
     let mut state = 1_u32;
     let mut letter = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         b"abcdefghijklmnopqrstuvwxyz012345"[(state >> 27) as usize]
     };
-    String::from_utf8((0..500_000).map(|_| letter()).collect()).unwrap()
+    String::from_utf8((0..2_000_000).map(|_| letter()).collect()).unwrap()
 }
 
 #[test]
-fn half_a_megabyte_without_a_space_take_no_longer_than_a_few_times_as_many_with_spaces() {
+fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_spaces() {
     let without = letters();
     let with: String = (0..).zip(without.chars()).map(|(at, it)| if at % 8 == 7 { ' ' } else { it }).collect();
     let once = |text: &str| {
