@@ -37,14 +37,18 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
 fn quick() -> anyhow::Result<()> {
     rules()?;
     step("core clippy and tests", || {
-        let mut tests = cargo("test --no-default-features");
-        tests.envs(LINTED);
-        for (variable, value) in [(CASES, FEW), (INCREMENTAL, "0")] {
-            if env::var_os(variable).is_none() {
-                tests.env(variable, value);
+        let command = |what: &[&str]| {
+            let mut tests = cargo("test --no-default-features");
+            tests.args(what).envs(LINTED);
+            for (variable, value) in [(CASES, FEW), (INCREMENTAL, "0")] {
+                if env::var_os(variable).is_none() {
+                    tests.env(variable, value);
+                }
             }
-        }
-        run_command(tests)
+            tests
+        };
+        side_by_side::run(command(&["--lib", "--bins", "--tests", "--examples"]))?;
+        run_command(command(&["--doc"]))
     })
 }
 

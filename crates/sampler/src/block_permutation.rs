@@ -63,7 +63,7 @@ impl BlockPermutation {
             let (mut lefts, mut rights) = self.block(&mut next);
             self.pass(&mut lefts, &mut rights);
             for ((number, l), r) in block.iter_mut().zip(lefts).zip(rights) {
-                *number = u32::from(l) * u32::from(self.side) + u32::from(r);
+                *number = self.number(l, r);
             }
             for number in block {
                 *number = self.walk(*number);
@@ -97,9 +97,14 @@ impl BlockPermutation {
             let (left, right) = self.halves(number);
             let (mut left, mut right) = ([left], [right]);
             self.pass(&mut left, &mut right);
-            number = u32::from(left[0]) * u32::from(self.side) + u32::from(right[0]);
+            number = self.number(left[0], right[0]);
         }
         number
+    }
+
+    /// The number of these halves, which is below 2^32 because both are below `side`.
+    fn number(&self, left: u16, right: u16) -> u32 {
+        u32::from(left).wrapping_mul(u32::from(self.side)).wrapping_add(u32::from(right))
     }
 
     const fn halves(&self, number: u32) -> (u16, u16) {
@@ -115,14 +120,15 @@ impl BlockPermutation {
         }
     }
 
-    /// `left + f(right) mod side`, without a sum beyond 16 bits.
+    /// `left + f(right) mod side`, without a sum beyond 16 bits, which is why none is looked for: a check for each number
+    /// would keep a build that has checks from putting several through one instruction.
     fn round(&self, key: (u16, u16), left: u16, right: u16) -> u16 {
         let x = (right ^ key.0).wrapping_mul(key.1);
         let x = (x ^ (x >> 7)).wrapping_mul(SPREAD);
         let x = (x ^ (x >> 9)).wrapping_mul(key.1);
-        let shift = ((u32::from(x) * u32::from(self.side)) >> 16) as u16;
-        let room = self.side - shift;
-        if left >= room { left - room } else { left + shift }
+        let shift = (u32::from(x).wrapping_mul(u32::from(self.side)) >> 16) as u16;
+        let room = self.side.wrapping_sub(shift);
+        if left >= room { left.wrapping_sub(room) } else { left.wrapping_add(shift) }
     }
 }
 

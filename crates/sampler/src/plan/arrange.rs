@@ -7,7 +7,6 @@ use super::entry::{Entry, sort};
 use super::knots::{KEPT_WITHOUT, Knots};
 use super::line::{Line, n_alike};
 use super::narrow::narrow;
-use crate::CapacityRule;
 use crate::hash::Rng;
 
 /// How much of a band's batches is padded on the next axis, in units of one batch per band: half of the logarithm of
@@ -42,7 +41,7 @@ enum Step {
     Turn(usize),
 }
 
-impl<R: CapacityRule<AXES>, const AXES: usize> Line<'_, R, AXES> {
+impl<const AXES: usize> Line<'_, AXES> {
     /// Sorts the entries, by their cells where there are edges, into bands on the first axis, each band on the next
     /// axis, and so on; every other band runs backwards, so that a batch across two bands is padded little.
     ///
@@ -177,17 +176,22 @@ fn groups<const AXES: usize>(entries: &[Entry<AXES>], padded: impl Fn(&Entry<AXE
 
 #[cfg(test)]
 mod tests {
-    use super::super::fit::Fit;
     use super::*;
     use crate::hash::Use;
-    use crate::{Lattice, PaddedBudget, PlanConfig};
+    use crate::{CapacityRule, Lattice, PaddedBudget};
 
     fn arranged(lengths: &[[u32; 2]], per_batch: f64, edges: [Vec<u32>; 2]) -> Vec<[u32; 2]> {
         let mut entries: Vec<_> = (0..).zip(lengths).map(|(id, l)| Entry { lengths: *l, id }).collect();
         let lattice = Lattice::try_new(edges).unwrap();
-        let fit = Fit::new(PaddedBudget([100, 1000]), &PlanConfig { lattice, ..PlanConfig::default() });
-        let line =
-            Line { axes: &[0, 1], per_batch, fit: &fit, lattice: &fit.lattice, most_kept: 1.0, window_share: 1.0 };
+        let capacity = |padded| PaddedBudget([100, 1000]).capacity(padded);
+        let line = Line {
+            axes: &[0, 1],
+            per_batch,
+            capacity: &capacity,
+            lattice: &lattice,
+            most_kept: 1.0,
+            window_share: 1.0,
+        };
         let mut spare = entries.clone();
         line.arrange(&mut entries, &mut spare, &mut Rng::new(Use::Batches, 0, 0, 0));
         entries.into_iter().map(|entry| entry.lengths).collect()

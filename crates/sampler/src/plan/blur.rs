@@ -38,7 +38,7 @@ pub(super) struct Blur<const AXES: usize> {
 impl<const AXES: usize> Blur<AXES> {
     /// Mixes as much as it takes, or as is worth it, and says which share of a batch's pairs meet again at most when their
     /// samples are in one window again; `None` when cells mix enough.
-    pub(super) fn new<R>(knots: Knots, line: &Line<'_, R, AXES>) -> (Option<Self>, f64) {
+    pub(super) fn new(knots: Knots, line: &Line<'_, AXES>) -> (Option<Self>, f64) {
         let pools = knots.pools(line.most_kept, most_pool(AXES));
         let reachable = knots.reachable(pools.as_deref(), line.window_share);
         (pools.map(|sizes| Self { sizes: sizes.into_iter(), knots, pool: Vec::new() }), reachable)

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::entry::Entry;
 use super::line::Line;
-use crate::CapacityRule;
 
 /// Places in a window where the size of the pool is worked out.
 const N_KNOTS: usize = 256;
@@ -47,10 +46,10 @@ struct Knot {
 
 impl Knots {
     /// Looks at bands of these sizes, each in ascending order on the line's last axis.
-    pub(super) fn new<R: CapacityRule<AXES>, const AXES: usize>(
+    pub(super) fn new<const AXES: usize>(
         entries: &[Entry<AXES>],
         bands: impl Iterator<Item = usize> + Clone,
-        line: &Line<'_, R, AXES>,
+        line: &Line<'_, AXES>,
         axis: usize,
     ) -> Self {
         let per_band = (N_KNOTS / bands.clone().count().max(1)).max(LEAST_KNOTS);
@@ -82,12 +81,7 @@ impl Knots {
     /// On one axis, the fourth root keeps most of that gain, and mixes samples of all lengths nearly alike.
     /// On several, bands differ in size by so much that it would not: there, the batches of a pool follow the square root
     /// of how many batches there are to a difference in length, each weighed by what of it would be padded.
-    fn look<R: CapacityRule<AXES>, const AXES: usize>(
-        &mut self,
-        entries: &[Entry<AXES>],
-        axis: usize,
-        line: &Line<'_, R, AXES>,
-    ) {
+    fn look<const AXES: usize>(&mut self, entries: &[Entry<AXES>], axis: usize, line: &Line<'_, AXES>) {
         let stride = self.stride(entries.len());
         let last = entries.len().saturating_sub(1);
         let length = |index: usize| f64::from(line.lattice.padded(axis, entries[index].lengths[axis]));
@@ -98,7 +92,7 @@ impl Knots {
             let (below, above) = (below.min(cell.start.saturating_sub(1)), above.max(cell.end - 1));
             let width = 1.0 + length(above) - length(below);
             let density = (above - below) as f64 * length(index) / width;
-            let capacity = f64::from(line.fit.capacity(entries[index].lengths).max(1));
+            let capacity = f64::from((line.capacity)(entries[index].lengths).max(1));
             let weight = if AXES == 1 { density.sqrt().sqrt() } else { (density / length(index)).sqrt() / capacity };
             let n_batches = stride as f64 / capacity;
             let cell = capacity / cell.len() as f64;

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use super::entry::Entry;
-use super::fit::Fit;
 use crate::Lattice;
 
 /// How samples are put into a line.
-pub(super) struct Line<'a, R, const AXES: usize> {
+///
+/// It asks for few capacities, and so knows no rule by its type: lines are built once for each number of axes.
+pub(super) struct Line<'a, const AXES: usize> {
     /// The axes from the coarsest to the finest.
     pub(super) axes: &'a [usize],
     /// About how many samples a batch holds.
     pub(super) per_batch: f64,
-    pub(super) fit: &'a Fit<R, AXES>,
+    /// How many samples as long as this fit.
+    pub(super) capacity: &'a dyn Fn([u32; AXES]) -> u32,
     /// The edges that each sample is padded to: samples of one cell are alike, and keep their random order.
     pub(super) lattice: &'a Lattice<AXES>,
     /// The share of a batch's pairs that may meet again, of those whose samples are in one window again.
@@ -21,7 +23,7 @@ pub(super) struct Line<'a, R, const AXES: usize> {
     pub(super) window_share: f64,
 }
 
-impl<R, const AXES: usize> Line<'_, R, AXES> {
+impl<const AXES: usize> Line<'_, AXES> {
     /// Where the entries lie, among those of a sorted band, that are padded as one of them is on every axis.
     pub(super) fn cell_around(&self, entries: &[Entry<AXES>], index: usize) -> Range<usize> {
         // Sorting is stable, so that entries of one cell on the last axis are in the order of the axes before.
