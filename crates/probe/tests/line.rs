@@ -16,23 +16,53 @@ static HEAP: TrackingAllocator = TrackingAllocator::new();
 /// What the test harness itself allocates meanwhile is far below this.
 const NOISE: Bytes = Bytes::kib(256);
 
+/// A machine of 1 GiB that is told how much of it is left.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn with_left(left: Bytes) -> Self {
+        let machine = Self(tempfile::tempdir().expect("a folder for its files"));
+        std::fs::create_dir(machine.0.path().join("proc")).expect("it is empty");
+        machine.leave(left);
+        machine
+    }
+
+    fn leave(&self, left: Bytes) {
+        let text = format!("MemTotal: 1048576 kB\nMemAvailable: {} kB\n", left.0 / 1024);
+        std::fs::write(self.0.path().join("proc/meminfo"), text).expect("the folder is there");
+    }
+
+    fn probe(&self) -> HeapProbe {
+        HeapProbe::try_on(&Host::at(self.0.path())).expect("it is described")
+    }
+}
+
+/// Draws the line where the real machine has it.
+fn draw_back() {
+    open(DeviceKind::Flex, None).and_then(|mut probe| probe.draw_line(None)).expect("the system tells its memory");
+}
+
 #[test]
 fn what_others_take_beyond_a_line_is_seen_before_they_could_have_taken_it() {
     let _alone = alone();
-    let machine = tempfile::tempdir().unwrap();
-    let meminfo = |available: u64| {
-        let text = format!("MemTotal: 33554432 kB\nMemAvailable: {available} kB\n");
-        std::fs::create_dir_all(machine.path().join("proc")).unwrap();
-        std::fs::write(machine.path().join("proc/meminfo"), text).unwrap();
-    };
-    meminfo(33_554_432);
-    let mut probe = HeapProbe::try_on(&Host::at(machine.path())).unwrap();
-    probe.draw_line(Some(Bytes::gib(16))).unwrap();
-    meminfo(1 << 20);
+    let machine = Machine::with_left(Bytes::gib(1));
+    let mut probe = machine.probe();
+    probe.draw_line(Some(Bytes::mib(512))).unwrap();
+    machine.leave(Bytes::mib(32));
     // Half of the machine lies beyond the line.
     thread::sleep(Duration::from_millis(63));
-    assert!(probe.capacity().unwrap() < Bytes::gib(2));
-    HeapProbe::try_on(&Host::new()).unwrap().draw_line(None).unwrap();
+    assert!(probe.capacity().unwrap() < Bytes::mib(64));
+    draw_back();
+}
+
+#[test]
+fn without_a_cap_the_line_is_where_the_machine_has_no_more() {
+    let _alone = alone();
+    Machine::with_left(Bytes::mib(64)).probe().draw_line(None).unwrap();
+    // What others hold counts in parts of 16 MiB.
+    let served = [Bytes::mib(48), Bytes::mib(80)].map(is_served);
+    draw_back();
+    assert_eq!(served, [true, false]);
 }
 
 /// Whether a block of this size is to be had.
@@ -59,8 +89,6 @@ fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
     assert!(!is_served(Bytes::mib(4)), "the lower of both is the line");
     capped.draw_line(None).unwrap();
     assert!(is_served(Bytes::mib(16)), "without a cap the device is the line");
-    let real = capped.capacity().unwrap().max(open(DeviceKind::Flex, None).unwrap().capacity().unwrap());
-    assert!(!is_served(real), "and no system is asked for more than there is");
 }
 
 /// Runs one test of this program again as a process of its own, with backtraces, and returns how it ended and what it said.
