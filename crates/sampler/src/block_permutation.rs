@@ -120,8 +120,8 @@ impl BlockPermutation {
         }
     }
 
-    /// `left + f(right) mod side`, without a sum beyond 16 bits, which is why none is looked for: a check for each number
-    /// would keep a build that has checks from putting several through one instruction.
+    /// `left + f(right) mod side`, without a sum beyond 16 bits: none has to be looked for, which would keep builds with checks
+    /// from putting several numbers through one instruction.
     fn round(&self, key: (u16, u16), left: u16, right: u16) -> u16 {
         let x = (right ^ key.0).wrapping_mul(key.1);
         let x = (x ^ (x >> 7)).wrapping_mul(SPREAD);

@@ -7,7 +7,7 @@ use crate::Lattice;
 
 /// How samples are put into a line.
 ///
-/// It asks for few capacities, and so knows no rule by its type: lines are built once for each number of axes.
+/// It asks for few capacities, and so knows no rule by its type: lines are compiled once for each number of axes.
 pub(super) struct Line<'a, const AXES: usize> {
     /// The axes from the coarsest to the finest.
     pub(super) axes: &'a [usize],

@@ -84,7 +84,7 @@ impl<R: CapacityRule<AXES>, const AXES: usize> Recipe<'_, R, AXES> {
         let (lattice, most_kept) = (&self.fit.lattice, self.config.most_mates_kept.get() / self.window_share);
         let per_batch = self.per_batch(entries);
         let Self { axes, fit, window_share, .. } = *self;
-        let capacity = |padded| fit.capacity(padded);
+        let capacity = |lengths| fit.capacity(lengths);
         let line = Line { axes, per_batch, capacity: &capacity, lattice, most_kept, window_share };
         let reachable = line.arrange(entries, spare.of(entries.len()), rng);
         self.fill(entries, out, &mut spare.numbers);
