@@ -90,9 +90,8 @@ fn what_would_pass_the_line_is_refused_and_the_program_lives_on() {
     capped.draw_line(None).unwrap();
     assert!(is_served(Bytes::mib(16)), "without a cap the device is the line");
     // Of what is left, others may take some meanwhile.
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
-    let kib = meminfo.lines().find_map(|it| it.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
-    assert!(!is_served(Bytes::kib(kib.unwrap())), "and no system is asked for more than there is");
+    let all = Host::new().memory().unwrap().total;
+    assert!(!is_served(all), "and no system is asked for more than there is");
 }
 
 /// Runs one test of this program again as a process of its own, with backtraces, and returns how it ended and what it said.
