@@ -24,8 +24,9 @@
 //! The learning rate is zero, so that every method runs the same model.
 //! A thread reads and collates ahead of need, as in a run.
 //! The methods take turns: an epoch of each is divided into [`N_ROUNDS`] rounds of as many steps.
+//! A round has other samples for each method, and an epoch the same: rates are those of whole epochs.
 //!
-//! * `units_per_second`: tokens or frames that are no padding, per second of wall time, the median over the rounds;
+//! * `units_per_second`: tokens or frames that are no padding, per second of wall time, the median over the epochs;
 //! * `ratio`: Plimsoll's over the method's; 1 for Plimsoll;
 //! * `units_per_cpu_second`, `cpu_ratio`: the same by processor time, which other programs disturb less;
 //! * `padding`: 1 − Σ length / Σ (batch size × padded length), the edges' share included;
@@ -40,6 +41,6 @@ mod rule;
 mod whole;
 
 pub use self::division::{Division, Method, N_ROUNDS, Turn};
-pub use self::report::{Measured, Report, Round, Row};
+pub use self::report::{Measured, Ran, Report, Row};
 pub use self::rule::{Certified, Learning, Rule, certify};
 pub use self::whole::{OwnLoop, WholeRun};

@@ -1,6 +1,7 @@
 //! How the figures are written.
 
 use std::fmt;
+use std::ops::AddAssign;
 
 use plimsoll_sampler::StepSize;
 use plimsoll_types::{Bytes, StepShape};
@@ -9,9 +10,9 @@ use serde::Serialize;
 use super::{Method, WholeRun};
 use crate::median::median;
 
-/// What a method did in one round.
+/// What a method did in an epoch, or in one of its turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Round {
+pub struct Ran {
     /// Tokens or frames without padding.
     pub units: u64,
     /// Tokens or frames with padding.
@@ -24,6 +25,17 @@ pub struct Round {
     pub seconds: f64,
     /// Processor time in seconds.
     pub cpu_seconds: f64,
+}
+
+impl AddAssign for Ran {
+    fn add_assign(&mut self, other: Self) {
+        self.units += other.units;
+        self.padded += other.padded;
+        self.batches += other.batches;
+        self.oom += other.oom;
+        self.seconds += other.seconds;
+        self.cpu_seconds += other.cpu_seconds;
+    }
 }
 
 /// What was measured of one job.
@@ -60,11 +72,11 @@ pub struct Row {
     pub job: String,
     /// How its samples came into batches.
     pub method: Method,
-    /// Tokens or frames without padding per second of wall time: the median over the rounds.
+    /// Tokens or frames without padding per second of wall time: the median over the epochs.
     pub units_per_second: f64,
     /// Plimsoll's `units_per_second` over this one.
     pub ratio: f64,
-    /// Tokens or frames without padding per second of processor time: the median over the rounds.
+    /// Tokens or frames without padding per second of processor time: the median over the epochs.
     pub units_per_cpu_second: f64,
     /// Plimsoll's `units_per_cpu_second` over this one.
     pub cpu_ratio: f64,
@@ -76,8 +88,8 @@ pub struct Row {
     pub batches: u64,
     /// Wall time in seconds.
     pub seconds: f64,
-    /// Rounds of which the medians are.
-    pub rounds: usize,
+    /// Epochs of which the medians are.
+    pub epochs: usize,
 }
 
 /// The content of `end-to-end.json`.
@@ -99,16 +111,16 @@ impl Report {
         self.runs.extend(runs);
     }
 
-    /// Adds a job with the rounds of each method, in the order of [`Method::ALL`].
-    pub fn add(&mut self, job: Measured, rounds: &[Vec<Round>]) {
-        let rate = |of: &Vec<Round>, seconds: fn(&Round) -> f64| {
+    /// Adds a job with the epochs of each method, in the order of [`Method::ALL`].
+    pub fn add(&mut self, job: Measured, epochs: &[Vec<Ran>]) {
+        let rate = |of: &Vec<Ran>, seconds: fn(&Ran) -> f64| {
             median(&of.iter().map(|it| it.units as f64 / seconds(it)).collect::<Vec<_>>())
         };
         let rates = |of| (rate(of, |it| it.seconds), rate(of, |it| it.cpu_seconds));
-        let own = rounds.first().map_or((0.0, 0.0), rates);
-        for (method, rounds) in Method::ALL.into_iter().zip(rounds) {
-            let (units_per_second, units_per_cpu_second) = rates(rounds);
-            let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
+        let own = epochs.first().map_or((0.0, 0.0), rates);
+        for (method, epochs) in Method::ALL.into_iter().zip(epochs) {
+            let (units_per_second, units_per_cpu_second) = rates(epochs);
+            let sum = |of: fn(&Ran) -> u64| epochs.iter().map(of).sum::<u64>();
             self.rows.push(Row {
                 job: job.job.clone(),
                 method,
@@ -119,8 +131,8 @@ impl Report {
                 padding: 1.0 - sum(|it| it.units) as f64 / sum(|it| it.padded) as f64,
                 oom: sum(|it| it.oom),
                 batches: sum(|it| it.batches),
-                seconds: rounds.iter().map(|it| it.seconds).sum(),
-                rounds: rounds.len(),
+                seconds: epochs.iter().map(|it| it.seconds).sum(),
+                epochs: epochs.len(),
             });
         }
         self.jobs.push(job);
@@ -128,7 +140,7 @@ impl Report {
 }
 
 /// Stands above the rows.
-const HEADER: &str = "method      per second  ratio  per CPU s  ratio  padding  oom  batches   seconds";
+const HEADER: &str = "method      per second  ratio  per CPU s  ratio  padding  oom  batches   seconds  epochs";
 
 /// Writes the tables for people.
 impl fmt::Display for Report {
@@ -153,7 +165,8 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { method, units_per_second, ratio, units_per_cpu_second, cpu_ratio, padding, .. } = self;
         write!(f, "{method:<10} {units_per_second:>11.0} {ratio:>6.2} {units_per_cpu_second:>10.0} {cpu_ratio:>6.2} ")?;
-        write!(f, "{:>6.1} % {:>4} {:>8} {:>9.1}", 100.0 * padding, self.oom, self.batches, self.seconds)
+        let Self { oom, batches, seconds, epochs, .. } = self;
+        write!(f, "{:>6.1} % {oom:>4} {batches:>8} {seconds:>9.1} {epochs:>7}", 100.0 * padding)
     }
 }
 
@@ -177,17 +190,17 @@ mod tests {
         }
     }
 
-    fn round(units: u64, seconds: f64) -> Round {
-        Round { units, padded: 2 * units, batches: 3, oom: 0, seconds, cpu_seconds: 2.0 * seconds }
+    fn epoch(units: u64, seconds: f64) -> Ran {
+        Ran { units, padded: 2 * units, batches: 3, oom: 0, seconds, cpu_seconds: 2.0 * seconds }
     }
 
     #[test]
-    fn ratios_are_of_medians_over_the_rounds() {
+    fn ratios_are_of_medians_over_the_epochs() {
         let mut report = Report::default();
-        // One round of Plimsoll was disturbed, and one of the fixed batches ran out of memory.
-        let plimsoll = vec![round(300, 1.0), round(300, 9.0), round(330, 1.0)];
-        let fixed = vec![round(100, 1.0), Round { oom: 1, ..round(110, 1.0) }, round(120, 1.0)];
-        report.add(job(), &[plimsoll, fixed, vec![round(150, 1.0)]]);
+        // One epoch of Plimsoll was disturbed, and one of the fixed batches ran out of memory.
+        let plimsoll = vec![epoch(300, 1.0), epoch(300, 9.0), epoch(330, 1.0)];
+        let fixed = vec![epoch(100, 1.0), Ran { oom: 1, ..epoch(110, 1.0) }, epoch(120, 1.0)];
+        report.add(job(), &[plimsoll, fixed, vec![epoch(150, 1.0)]]);
         let ratios: Vec<_> = report.rows.iter().map(|it| (it.method.to_string(), it.ratio, it.oom)).collect();
         let expected = [("plimsoll", 1.0, 0), ("fixed", 300.0 / 110.0, 1), ("random", 2.0, 0)];
         assert_eq!(ratios, expected.map(|(name, ratio, oom)| (name.to_owned(), ratio, oom)));
@@ -199,13 +212,13 @@ mod tests {
     #[test]
     fn the_table_names_job_capacity_and_methods() {
         let mut report = Report::default();
-        report.add(job(), &[vec![round(300, 0.5)], vec![round(100, 0.5)], vec![round(150, 0.5)]]);
+        report.add(job(), &[vec![epoch(300, 0.5)], vec![epoch(100, 0.5)], vec![epoch(150, 0.5)]]);
         insta::assert_snapshot!(report, @"
         text: 900 samples of up to 512 tokens, 6 of which fit into 100.00 MiB
-        method      per second  ratio  per CPU s  ratio  padding  oom  batches   seconds
-        plimsoll           600   1.00        300   1.00   50.0 %    0        3       0.5
-        fixed              200   3.00        100   3.00   50.0 %    0        3       0.5
-        random             300   2.00        150   2.00   50.0 %    0        3       0.5
+        method      per second  ratio  per CPU s  ratio  padding  oom  batches   seconds  epochs
+        plimsoll           600   1.00        300   1.00   50.0 %    0        3       0.5       1
+        fixed              200   3.00        100   3.00   50.0 %    0        3       0.5       1
+        random             300   2.00        150   2.00   50.0 %    0        3       0.5       1
         ");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use plimsoll_plan::RealSteps;
 use plimsoll_predict::{Keys, PartReading};
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_proof::end_to_end::{Certified, Division, Learning, Measured, Method, Report, Round, Rule, Turn, certify};
+use plimsoll_proof::end_to_end::{Certified, Division, Learning, Measured, Method, Ran, Report, Rule, Turn, certify};
 use plimsoll_proof::sampler::process_time;
 use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize, edges};
 use plimsoll_train::{Draw, Job, Source, Trials, open_device, small_batch_regime};
@@ -80,7 +80,7 @@ impl<J: Job> Compared<'_, J> {
         let capacity = Bytes::from_f64_ceil(certified.budget.as_f64() / TARGET);
         let measured = self.measured(&division, certified, capacity);
         let mut report = Report::default();
-        report.add(measured, &self.rounds(&division, capacity, buffers)?);
+        report.add(measured, &self.epochs(&division, capacity, buffers)?);
         eprintln!("{report}");
         Ok(report)
     }
@@ -137,13 +137,13 @@ impl<J: Job> Compared<'_, J> {
         StepShape::new(samples, length)
     }
 
-    /// Lets the methods take turns, and returns the rounds of each.
-    fn rounds(
+    /// Lets the methods take turns, and returns the epochs of each.
+    fn epochs(
         &self,
         division: &Division,
         capacity: Bytes,
         buffers: Vec<<J::Source as Source>::Buffer>,
-    ) -> Result<Vec<Vec<Round>>, Failed> {
+    ) -> Result<Vec<Vec<Ran>>, Failed> {
         let mut trials =
             Trials::try_new(self.job, open_device(DEVICE)?, Keys::default(), open(DEVICE, Some(capacity))?)?;
         let (source, unit) = (self.job.source(), self.job.unit());
@@ -181,23 +181,26 @@ fn draws(turn: Turn) -> impl Iterator<Item = Draw> {
 type Step<'a> = &'a mut dyn FnMut() -> Result<u64, Failed>;
 
 /// Runs every step in turn, in whole epochs.
-fn take_turns(division: &Division, step: Step<'_>) -> Result<Vec<Vec<Round>>, Failed> {
+fn take_turns(division: &Division, step: Step<'_>) -> Result<Vec<Vec<Ran>>, Failed> {
     let mut turns = division.schedule()?;
     // What a program does once, such as growing its heap, is not measured.
-    turns.by_ref().take(Method::ALL.len()).try_for_each(|turn| round(&turn, step).map(drop))?;
-    let (mut rounds, mut epoch) = (vec![Vec::new(); Method::ALL.len()], 0);
+    turns.by_ref().take(Method::ALL.len()).try_for_each(|turn| run(&turn, step).map(drop))?;
+    let mut epochs = vec![Vec::new(); Method::ALL.len()];
     for turn in turns {
-        let seconds = |rounds: &Vec<Round>| rounds.iter().map(|it| it.seconds).sum::<f64>();
-        if epoch < turn.epoch && rounds.iter().all(|it| LEAST_SECONDS <= seconds(it)) {
+        let begun = usize::try_from(turn.epoch)? + 1;
+        let seconds = |epochs: &Vec<Ran>| epochs.iter().map(|it| it.seconds).sum::<f64>();
+        let is_new = epochs.iter().all(|it| it.len() < begun);
+        if is_new && epochs.iter().all(|it| LEAST_SECONDS <= seconds(it)) {
             break;
         }
-        epoch = turn.epoch;
-        rounds[turn.method as usize].push(round(&turn, step)?);
+        let of_method = &mut epochs[turn.method as usize];
+        of_method.resize(begun, Ran::default());
+        of_method[begun - 1] += run(&turn, step)?;
     }
-    Ok(rounds)
+    Ok(epochs)
 }
 
-fn round(turn: &Turn, step: Step<'_>) -> Result<Round, Failed> {
+fn run(turn: &Turn, step: Step<'_>) -> Result<Ran, Failed> {
     let (start, cpu, mut oom) = (Instant::now(), process_time(), 0);
     for _ in &turn.steps {
         oom += step()?;
@@ -205,5 +208,5 @@ fn round(turn: &Turn, step: Step<'_>) -> Result<Round, Failed> {
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), process_time().saturating_sub(cpu));
     let batches = turn.steps.iter().map(|step| step.len() as u64).sum();
     let Turn { units, padded, .. } = *turn;
-    Ok(Round { units, padded, batches, oom, seconds, cpu_seconds: cpu.as_secs_f64() })
+    Ok(Ran { units, padded, batches, oom, seconds, cpu_seconds: cpu.as_secs_f64() })
 }
