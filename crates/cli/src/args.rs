@@ -16,7 +16,8 @@ pub(crate) use self::batches::{Format, Outside, PlanBatchesArgs};
 pub(crate) use self::report::ReportArgs;
 use crate::exit::CODES;
 
-/// Memory-aware training for Burn: trains as large batches as fit the memory, and never past it.
+/// Memory-aware training for Burn: each step as large as is certain to fit the memory, and run again in halves where it runs
+/// out all the same.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = CODES)]
 pub(crate) struct Cli {

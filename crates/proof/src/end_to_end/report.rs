@@ -163,10 +163,10 @@ impl fmt::Display for Measured {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, units_per_second, ratio, units_per_cpu_second, cpu_ratio, padding, .. } = self;
+        let Self { method, units_per_second, ratio, units_per_cpu_second, cpu_ratio, oom, batches, .. } = self;
+        let (padding, seconds, epochs) = (100.0 * self.padding, self.seconds, self.epochs);
         write!(f, "{method:<10} {units_per_second:>11.0} {ratio:>6.2} {units_per_cpu_second:>10.0} {cpu_ratio:>6.2} ")?;
-        let Self { oom, batches, seconds, epochs, .. } = self;
-        write!(f, "{:>6.1} % {oom:>4} {batches:>8} {seconds:>9.1} {epochs:>7}", 100.0 * padding)
+        write!(f, "{padding:>6.1} % {oom:>4} {batches:>8} {seconds:>9.1} {epochs:>7}")
     }
 }
 
