@@ -32,7 +32,8 @@ pub struct PlannedCell {
     /// The nodes of the step's graph; zero where that is small, and where the step has not run.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub nodes: u64,
-    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    /// The most that a product of matrices has packed until then, with what threads take beside the first; zero where that does
+    /// not count in peaks.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub packed: Bytes,
     /// What the allocator is expected to hold at the step's peak, everything resident and the correction included;
@@ -107,7 +108,8 @@ pub struct PlannedNeed {
     /// The nodes of the step's graph, or zero where that is small.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub nodes: u64,
-    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    /// The most that a product of matrices has packed until then, with what threads take beside the first; zero where that does
+    /// not count in peaks.
     #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
     pub packed: Bytes,
 }

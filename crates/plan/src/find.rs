@@ -60,7 +60,8 @@ pub struct Tried {
     pub page: Bytes,
     /// The nodes of its graph, or zero where that is small.
     pub nodes: u64,
-    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    /// The most that a product of matrices has packed until then, with what threads take beside the first; zero where that does
+    /// not count in peaks.
     pub packed: Bytes,
     /// Wall time in seconds.
     pub seconds: f64,

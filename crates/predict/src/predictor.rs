@@ -46,6 +46,13 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// `k <= y`, with `j q < y <= (j + 1) q` and `k` in `i` pieces, it says `k (j + 1 - i) <= i y`, which follows from `k <= i q`.
 /// Of rows that grow with a shape until only some are packed, it is what smaller shapes have shown: up to 1 024 of them.
 ///
+/// # Work that is divided
+///
+/// Where a piece of work is large enough, threads divide it, and each has a buffer that one thread had for a smaller one: what
+/// is needed jumps, as no combination of features does. A peak has one of these buffers as what one thread takes, divided or
+/// not, and so every reading is at least the need with one; the others, as large as any that was seen, stand on top of each
+/// bound with what is packed.
+///
 /// # Tables that double
 ///
 /// Where a program keeps its graph in hash tables, these double from one shape to the next, and what they take is no

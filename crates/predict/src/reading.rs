@@ -34,7 +34,8 @@ pub struct PartReading {
     /// once, so that without them a shape says little of what they take in another one.
     #[serde(default)]
     pub nodes: u64,
-    /// The most that a product of matrices has packed until then, which is in the peak where it was packed just then.
+    /// The most that a product of matrices has packed until then, and what threads have taken beside the first of them, which
+    /// is in the peak where it was taken just then.
     #[serde(default)]
     pub packed: Bytes,
 }

@@ -206,7 +206,10 @@ impl HeapCounters {
         match held.part {
             Part::Own => self.raise_own(held.of_part),
             Part::Beside => self.beside.0.raise(held.of_part),
-            Part::Worker => self.workers.0.raise(held.of_part),
+            Part::Worker => {
+                self.workers.0.raise(held.of_part);
+                self.raise_own(self.own.0.load(SeqCst) + held.of_part);
+            }
         }
     }
 
@@ -229,6 +232,7 @@ fn is_within_reserve(above: usize, size: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::{ALONE, n_workers};
 
     #[test]
     fn a_reset_keeps_what_is_held() {
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_worker_may_hold_what_any_has_taken() {
-        let counters = HeapCounters::new();
+        let (_alone, counters) = (ALONE.lock(), HeapCounters::new());
         counters.raise(counters.begin(100));
         counters.reset_peak();
         // One after the other, so that they never hold anything at once.
@@ -258,7 +262,9 @@ mod tests {
             let held = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
             assert_eq!(held.0, 100 + size);
         }
-        assert_eq!((counters.current(), counters.peak()), (100, 100 + 2 * 30));
+        let n = n_workers();
+        assert!(2 <= n);
+        assert_eq!((counters.current(), counters.peak()), (100, 100 + n * 30));
         let alone = || {
             crate::count_as_worker();
             counters.reset_peak();
@@ -267,6 +273,28 @@ mod tests {
         };
         std::thread::scope(|scope| scope.spawn(alone).join().unwrap());
         assert_eq!((counters.current(), counters.peak()), (100, 150), "whoever resets the peak is no worker");
+    }
+
+    #[test]
+    fn what_one_worker_takes_counts_when_it_takes_it() {
+        let (_alone, counters) = (ALONE.lock(), HeapCounters::new());
+        let take = |size: usize| counters.raise(counters.begin(size));
+        counters.reset_peak();
+        take(100);
+        counters.end(90);
+        let work = || {
+            crate::count_as_worker();
+            take(30);
+            counters.end(30);
+        };
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        assert_eq!(counters.peak(), 100 + (n_workers() - 1) * 30, "what was held before is not held beside it");
+        take(60);
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        assert_eq!(counters.peak(), 100 + (n_workers() - 1) * 30);
+        take(10);
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        assert_eq!(counters.peak(), 110 + (n_workers() - 1) * 30);
     }
 
     #[test]

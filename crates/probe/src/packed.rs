@@ -1,4 +1,4 @@
-//! What threads pack for products of matrices.
+//! What threads pack for products of matrices, and what they take beside each other.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use plimsoll_types::Bytes;
 
-use crate::threads::{Part, n_workers, part};
+use crate::threads::{Part, n_workers, others, part};
 
 /// What packs a matrix, or keeps room for it, asks for blocks at this alignment, two lines of a cache; tensors ask for less.
 ///
@@ -17,6 +17,15 @@ const ALIGN: usize = 128;
 
 /// What is smaller is a lock or a counter that is alone on its line.
 const LEAST: usize = 4 << 10;
+
+/// A buffer that each thread has where work is divided, and one thread where it is not, is no larger; what is, each thread has
+/// whenever there is such work.
+///
+/// # Sources
+///
+/// `COLUMNS_BYTES` of burn-flex 0.22.1, `ops/conv_transpose.rs`: the gradient of a convolution's input is divided among threads
+/// from 256 Ki numbers on.
+const MOST_SCRATCH: usize = 8 << 20;
 
 thread_local! {
     /// The largest block that was returned since one was taken.
@@ -30,18 +39,28 @@ pub(crate) struct Packed {
     alone: AtomicUsize,
     /// By one of the workers, who divide some products among them.
     by_worker: AtomicUsize,
+    /// The largest block that a worker took for something else.
+    scratch: AtomicUsize,
 }
 
 impl Packed {
     pub(crate) const fn new() -> Self {
-        Self { alone: AtomicUsize::new(0), by_worker: AtomicUsize::new(0) }
+        Self { alone: AtomicUsize::new(0), by_worker: AtomicUsize::new(0), scratch: AtomicUsize::new(0) }
     }
 
-    /// Returns the most that may be packed at once for what one thread works out: by itself, or by all workers, each the most
-    /// that one of them has.
+    /// Returns the most that may be packed at once for what one thread works out, by itself, or by all workers, each the most
+    /// that one of them has; and with it the scratch of all workers but one, which work that was not divided has not shown.
     pub(crate) fn most(&self) -> Bytes {
         let by_all = self.by_worker.load(SeqCst).saturating_mul(n_workers());
-        Bytes(self.alone.load(SeqCst).max(by_all) as u64)
+        let scratch = self.scratch.load(SeqCst).min(MOST_SCRATCH).saturating_mul(others());
+        Bytes(self.alone.load(SeqCst).max(by_all).saturating_add(scratch) as u64)
+    }
+
+    /// Notes that a worker takes a block that packs nothing.
+    pub(crate) fn note_scratch(&self, size: usize) {
+        if LEAST < size && self.scratch.load(SeqCst) < size {
+            self.scratch.fetch_max(size, SeqCst);
+        }
     }
 
     fn note(&self, size: usize) {
@@ -76,6 +95,7 @@ pub(crate) fn returned(size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::ALONE;
 
     fn pack(packed: &Packed, size: usize) {
         taken([packed]);
@@ -101,9 +121,24 @@ mod tests {
             packed.most()
         };
         let work = || std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-        // The second finds two workers at least, since one counts after its end too; other tests may have some.
+        let _alone = ALONE.lock();
+        // The second finds two workers at least, since one counts after its end too; other tests may have had some.
         let [_, Bytes(most)] = [work(), work()];
         assert!(2 * 6000 <= most && most.is_multiple_of(6000), "{most}");
+    }
+
+    #[test]
+    fn scratch_counts_for_all_workers_but_one_up_to_the_largest_buffer() {
+        let (_alone, packed) = (ALONE.lock(), Packed::new());
+        for _ in 0..2 {
+            std::thread::scope(|scope| scope.spawn(crate::count_as_worker).join().unwrap());
+        }
+        let others = others();
+        assert!(0 < others);
+        for (taken, counted) in [(LEAST, 0), (9000, 9000), (1 << 30, MOST_SCRATCH)] {
+            packed.note_scratch(taken);
+            assert_eq!(packed.most(), Bytes((counted * others) as u64));
+        }
     }
 
     #[test]

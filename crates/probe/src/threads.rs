@@ -36,6 +36,10 @@ pub fn count_beside() {
 /// for every one of them, the most that any has taken since the last [`reset_peak`](crate::Probe::reset_peak): what it would
 /// be if all did. The thread that resets the peak is none of them.
 ///
+/// Whether work is divided at all depends on its size: where it is not, one thread takes such memory once. What all others take
+/// where it is stands in [`MemoryReading::packed`](plimsoll_types::MemoryReading::packed), since no smaller piece of work need
+/// have shown it.
+///
 /// What a worker takes and another thread returns counts as its scratch until the peak is reset, so a pool that reads data
 /// wants to be another one, whose threads [count beside](count_beside). A worker counts as one after its end too. All of this
 /// is about the one heap that a program counts.
@@ -64,3 +68,12 @@ pub(crate) fn part() -> Part {
 pub(crate) fn n_workers() -> usize {
     WORKERS.load(SeqCst)
 }
+
+/// Returns how many workers there are beside the first.
+pub(crate) fn others() -> usize {
+    n_workers().saturating_sub(1)
+}
+
+/// Whoever counts workers in a test holds this, since they are those of the whole program.
+#[cfg(test)]
+pub(crate) static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 
-use crate::threads::n_workers;
+use crate::threads::others;
 
 thread_local! {
     /// A window, and what this thread held when it took part in it first.
@@ -14,6 +14,9 @@ thread_local! {
 static WINDOWS: AtomicUsize = AtomicUsize::new(1);
 
 /// What all workers hold, and the most that one of them has taken since the last reset.
+///
+/// One of them stands for the thread that would work alone: what it takes counts in the peak of the work that is measured, at
+/// the moment when it takes it.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     current: AtomicIsize,
@@ -38,10 +41,11 @@ impl Workers {
         self.current.load(SeqCst)
     }
 
-    /// Returns what all would hold if each held the most that one of them has taken.
+    /// Returns what all held when the window began, and what all but one would hold with it if each held the most that one of
+    /// them has taken.
     pub(crate) fn peak(&self) -> isize {
         let each = self.most.load(SeqCst).max(0);
-        self.before.load(SeqCst).saturating_add(each.saturating_mul(n_workers().cast_signed()))
+        self.before.load(SeqCst).saturating_add(each.saturating_mul(others().cast_signed()))
     }
 
     /// Counts bytes that this thread takes, or returns, and now holds so many with; returns what all hold with them, and what

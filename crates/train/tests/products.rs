@@ -1,13 +1,16 @@
-//! What is packed for products of matrices, in bounds of batches that were not read.
+//! What threads take for products of matrices and for convolutions, in bounds of batches that were not read.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../../probe/tests/alone/mod.rs"]
 mod alone;
 
+use std::sync::Once;
+
 use alone::alone;
 use burn::module::Module;
-use burn::nn::{Linear, LinearConfig};
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::{PartReading, Phase, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
@@ -29,24 +32,57 @@ struct Net {
     last: Linear,
 }
 
+impl Net {
+    fn loss(&self, samples: u32, device: &Device) -> Tensor<1> {
+        let [wide, _] = self.first.weight.dims();
+        let rows = Tensor::<2>::ones([samples as usize, wide], device);
+        self.last.forward(self.first.forward(rows).tanh()).powi_scalar(2).mean()
+    }
+}
+
+/// Flex works out the gradient of its second input a sample at a time, with a buffer of 288 numbers for each pixel; from 8 192
+/// pixels on in several threads, each of which has a buffer.
+#[derive(Module, Debug)]
+struct Filters {
+    first: Conv2d,
+    last: Conv2d,
+}
+
+impl Filters {
+    fn init(device: &Device) -> Self {
+        let layer = |channels| Conv2dConfig::new(channels, [3, 3]).with_padding(PaddingConfig2d::Same).init(device);
+        Self { first: layer([3, 32]), last: layer([32, 1]) }
+    }
+
+    fn loss(&self, shape: StepShape, device: &Device) -> Tensor<1> {
+        let [samples, side] = [shape.samples, shape.extent().edge()].map(|it| it as usize);
+        let images = Tensor::<4>::ones([samples, 3, side, side], device);
+        self.last.forward(self.first.forward(images).tanh()).powi_scalar(2).mean()
+    }
+}
+
 /// Reads a pass forward and back.
-fn read(net: &Net, samples: u32, (probe, device): (&mut dyn Probe, &Device)) -> PartReading {
-    let [wide, _] = net.first.weight.dims();
-    let resident = probe.read().unwrap().in_use;
+fn read(shape: StepShape, probe: &mut dyn Probe, loss: impl FnOnce() -> Tensor<1>) -> PartReading {
     probe.reset_peak().unwrap();
-    let rows = Tensor::<2>::ones([samples as usize, wide], device);
-    let loss = net.last.forward(net.first.forward(rows).tanh()).powi_scalar(2).mean();
-    drop(loss.backward());
+    let resident = probe.read().unwrap().in_use;
+    drop(loss().backward());
     let after = probe.read().unwrap();
-    let shape = StepShape::new(samples, 1);
     PartReading::from(Observation { shape, resident, peak: after.peak }).with_packed(after.packed)
+}
+
+/// Starts Flex's threads: fewer than the samples of any batch here that is divided, since what a thread takes varies where those
+/// that wait for one sample begin another.
+fn start(kind: DeviceKind, device: &Device) {
+    static POOL: Once = Once::new();
+    POOL.call_once(|| rayon::ThreadPoolBuilder::new().num_threads(4).build_global().unwrap());
+    warm_up(kind, device);
 }
 
 #[test]
 fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_products() {
     let _alone = alone();
     let (kind, device) = (DeviceKind::Flex, Device::flex());
-    warm_up(kind, &device);
+    start(kind, &device);
     let (mut probe, device) = (open(kind, None).unwrap(), device.autodiff());
     let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
     let key = program_keys(kind, &device, &probe.name()).key(Phase::Train, StepShape::new(64, 1));
@@ -60,13 +96,13 @@ fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_pro
             let mut without = known_to.clone();
             // Twice, since what a product has packed is known when the next one begins.
             for n in known.into_iter().cycle().take(2 * known.len()) {
-                let read = read(&net, n, (&mut *probe, &device));
+                let read = read(StepShape::new(n, 1), &mut *probe, || net.loss(n, &device));
                 // A violation would lift the bounds that are tried.
                 assert!(!known_to.observe(key, read).unwrap().violated, "{n} of {known:?}");
                 assert!(!without.observe(key, read.with_packed(Bytes::ZERO)).unwrap().violated, "{n} of {known:?}");
             }
             for n in SIZES {
-                let read = read(&net, n, (&mut *probe, &device));
+                let read = read(StepShape::new(n, 1), &mut *probe, || net.loss(n, &device));
                 let upper = |it: &Predictor| it.predict(key, read.shape, read.before).unwrap().upper;
                 let peak = read.peak.bytes();
                 assert!(peak <= upper(&known_to), "{n} by {wide}: {peak} of {}, with {known:?}", upper(&known_to));
@@ -76,4 +112,32 @@ fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_pro
     }
     let packs = cfg!(target_arch = "x86_64");
     assert!(0 < n_unbounded || !packs, "none would need what is packed on top, so that nothing is tested");
+}
+
+#[test]
+fn no_batch_needs_more_than_the_bound_from_others_whether_or_not_it_is_divided_among_threads() {
+    let _alone = alone();
+    let (kind, device) = (DeviceKind::Flex, Device::flex());
+    start(kind, &device);
+    let (mut probe, device) = (open(kind, None).unwrap(), device.autodiff());
+    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+    let net = Filters::init(&device);
+    let mut read = |samples, side| {
+        let shape = StepShape::new(samples, side);
+        let mut pass = || read(shape, &mut *probe, || net.loss(shape, &device));
+        // What others take beside a thread is known when the next pass begins.
+        let packed = pass().packed;
+        (program_keys(kind, &device, "").key(Phase::Train, shape), pass().with_packed(packed))
+    };
+    let mut known = Predictor::try_new(config).unwrap();
+    for (samples, side) in [(5, 16), (9, 16), (5, 32), (7, 32), (6, 24), (16, 16)] {
+        let (key, read) = read(samples, side);
+        assert!(!known.observe(key, read).unwrap().violated, "{samples} of {side}");
+    }
+    for (samples, side) in [(8, 32), (12, 32), (5, 48), (8, 48), (16, 24), (24, 24), (40, 16), (5, 64)] {
+        let (key, read) = read(samples, side);
+        known.note_packed(read.packed);
+        let (peak, upper) = (read.peak.bytes(), known.predict(key, read.shape, read.before).unwrap().upper);
+        assert!(peak <= upper, "{samples} of {side}: {peak} of {upper}");
+    }
 }

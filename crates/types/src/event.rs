@@ -164,7 +164,8 @@ pub struct StepDone {
     /// The size of the largest pages in which that was reserved, or zero where the device tells exact peaks.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub page: Bytes,
-    /// The most that a product of matrices has packed until then, or zero where that does not count in peaks.
+    /// The most that a product of matrices has packed until then, with what threads take beside the first; zero where that does
+    /// not count in peaks.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub packed: Bytes,
     /// Capacity during the step.

@@ -22,8 +22,8 @@ pub struct MemoryReading {
     pub peak: Bytes,
     /// The size of the largest pages that the allocator reserves in, or zero where it does not reserve in pages.
     pub page: Bytes,
-    /// The most that a product of matrices has packed until now, in the threads that it was divided among, or zero where that
-    /// does not count in `peak`.
+    /// The most that a product of matrices has packed until now, in the threads that it was divided among, and with it what
+    /// these may take for themselves beside the first of them; or zero where that does not count in `peak`.
     pub packed: Bytes,
 }
 
