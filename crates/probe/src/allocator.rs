@@ -4,7 +4,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
 use crate::compartment::{LEAST_OWNED, Owner};
-use crate::threads::{Part, part};
 use crate::{HeapCounters, packed, refusal};
 
 /// An allocator, the system's unless another is wrapped, that counts exactly the bytes that are held, with a peak that
@@ -65,11 +64,11 @@ impl<A> TrackingAllocator<A> {
         // SAFETY: the block is as large as its layout with the mark.
         let owner = unsafe { own(block, size) };
         owner.got(size);
-        let counts = [self.counters.packed()].into_iter().chain(owner.packed());
+        let counts = || [self.counters.packed()].into_iter().chain(owner.packed());
         if packed::is_packed(layout) {
-            packed::taken(counts);
-        } else if part() == Part::Worker {
-            counts.for_each(|it| it.note_scratch(size));
+            packed::taken(counts());
+        } else if held.is_by_worker() {
+            counts().for_each(|it| it.note_scratch(size));
         }
         block
     }

@@ -59,6 +59,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Whether a worker takes the block.
+    pub(crate) fn is_by_worker(self) -> bool {
+        self.part == Part::Worker
+    }
+
     /// The same without another block of this thread, to [`raise`](HeapCounters::raise) the peak to.
     pub(crate) fn without(self, size: usize) -> Self {
         let [of_part, of_thread] = [self.of_part, self.of_thread].map(|it| it - size.cast_signed());
@@ -204,11 +209,11 @@ impl HeapCounters {
     pub(crate) fn raise(&self, held: Held) {
         share::raise(held.of_thread);
         match held.part {
-            Part::Own => self.raise_own(held.of_part),
+            Part::Own => self.raise_own(held.of_part + self.workers.0.one()),
             Part::Beside => self.beside.0.raise(held.of_part),
             Part::Worker => {
                 self.workers.0.raise(held.of_part);
-                self.raise_own(self.own.0.load(SeqCst) + held.of_part);
+                self.raise_own(self.own.0.load(SeqCst) + self.workers.0.one());
             }
         }
     }
@@ -276,25 +281,31 @@ mod tests {
     }
 
     #[test]
-    fn what_one_worker_takes_counts_when_it_takes_it() {
+    fn what_one_worker_holds_counts_for_as_long_as_it_holds_it() {
         let (_alone, counters) = (ALONE.lock(), HeapCounters::new());
         let take = |size: usize| counters.raise(counters.begin(size));
+        let work = |keeps: bool| {
+            let work = || {
+                crate::count_as_worker();
+                take(30);
+                if !keeps {
+                    counters.end(30);
+                }
+            };
+            std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        };
+        let one = || counters.peak() - (n_workers() - 1) * 30;
         counters.reset_peak();
         take(100);
         counters.end(90);
-        let work = || {
-            crate::count_as_worker();
-            take(30);
-            counters.end(30);
-        };
-        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-        assert_eq!(counters.peak(), 100 + (n_workers() - 1) * 30, "what was held before is not held beside it");
-        take(60);
-        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-        assert_eq!(counters.peak(), 100 + (n_workers() - 1) * 30);
-        take(10);
-        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
-        assert_eq!(counters.peak(), 110 + (n_workers() - 1) * 30);
+        work(false);
+        assert_eq!(one(), 100, "what was held before is not held beside it");
+        take(70);
+        work(false);
+        assert_eq!(one(), 110);
+        work(true);
+        take(20);
+        assert_eq!(one(), 130, "what it keeps is held beside all that comes");
     }
 
     #[test]

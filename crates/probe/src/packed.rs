@@ -18,13 +18,13 @@ const ALIGN: usize = 128;
 /// What is smaller is a lock or a counter that is alone on its line.
 const LEAST: usize = 4 << 10;
 
-/// A buffer that each thread has where work is divided, and one thread where it is not, is no larger; what is, each thread has
-/// whenever there is such work.
+/// The most of a buffer that each thread has where work is divided, and one thread where it is not.
 ///
 /// # Sources
 ///
 /// `COLUMNS_BYTES` of burn-flex 0.22.1, `ops/conv_transpose.rs`: the gradient of a convolution's input is divided among threads
-/// from 256 Ki numbers on.
+/// from 256 Ki numbers on. The convolutions of `ops/conv.rs` are divided whatever their size, so that every reading has the
+/// buffers of all.
 const MOST_SCRATCH: usize = 8 << 20;
 
 thread_local! {

@@ -15,8 +15,8 @@ static WINDOWS: AtomicUsize = AtomicUsize::new(1);
 
 /// What all workers hold, and the most that one of them has taken since the last reset.
 ///
-/// One of them stands for the thread that would work alone: what it takes counts in the peak of the work that is measured, at
-/// the moment when it takes it.
+/// One of them stands for the thread that would work alone: what it holds counts in the peak of the work that is measured, at
+/// the moment when it holds it.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     current: AtomicIsize,
@@ -46,6 +46,13 @@ impl Workers {
     pub(crate) fn peak(&self) -> isize {
         let each = self.most.load(SeqCst).max(0);
         self.before.load(SeqCst).saturating_add(each.saturating_mul(others().cast_signed()))
+    }
+
+    /// Returns what all have taken since the window began and hold now, but no more than the most that one has taken.
+    ///
+    /// With that and as much for each of the others, nothing that all hold at once is left out.
+    pub(crate) fn one(&self) -> isize {
+        (self.current() - self.before.load(SeqCst)).clamp(0, self.most.load(SeqCst).max(0))
     }
 
     /// Counts bytes that this thread takes, or returns, and now holds so many with; returns what all hold with them, and what

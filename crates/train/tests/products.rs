@@ -12,7 +12,7 @@ use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
-use plimsoll_predict::{PartReading, Phase, Predictor, PredictorConfig};
+use plimsoll_predict::{Key, PartReading, Phase, Predictor, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, TrackingAllocator, open};
 use plimsoll_train::{beside_tensors, program_keys, warm_up};
 use plimsoll_types::{Bytes, Observation, StepShape};
@@ -70,30 +70,35 @@ fn read(shape: StepShape, probe: &mut dyn Probe, loss: impl FnOnce() -> Tensor<1
     PartReading::from(Observation { shape, resident, peak: after.peak }).with_packed(after.packed)
 }
 
-/// Starts Flex's threads: fewer than the samples of any batch here that is divided, since what a thread takes varies where those
-/// that wait for one sample begin another.
-fn start(kind: DeviceKind, device: &Device) {
+/// Starts Flex's threads, and returns its probe, a device with gradients and a predictor that knows nothing.
+///
+/// There are fewer threads than samples in any batch of images: what one takes varies where those that wait for a sample begin
+/// another.
+fn start() -> (Box<dyn Probe>, Device, Predictor) {
     static POOL: Once = Once::new();
     POOL.call_once(|| rayon::ThreadPoolBuilder::new().num_threads(4).build_global().unwrap());
-    warm_up(kind, device);
+    let (kind, device) = (DeviceKind::Flex, Device::flex());
+    warm_up(kind, &device);
+    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+    (open(kind, None).unwrap(), device.autodiff(), Predictor::try_new(config).unwrap())
+}
+
+fn key(device: &Device, shape: StepShape) -> Key {
+    program_keys(DeviceKind::Flex, device, "").key(Phase::Train, shape)
 }
 
 #[test]
 fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_products() {
     let _alone = alone();
-    let (kind, device) = (DeviceKind::Flex, Device::flex());
-    start(kind, &device);
-    let (mut probe, device) = (open(kind, None).unwrap(), device.autodiff());
-    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
-    let key = program_keys(kind, &device, &probe.name()).key(Phase::Train, StepShape::new(64, 1));
+    let (mut probe, device, empty) = start();
+    let key = key(&device, StepShape::new(64, 1));
     let mut n_unbounded = 0;
     // Each packs more than the one before it, since what was packed is never forgotten.
     for [wide, hidden, out] in [[64, 64, 250], [784, 256, 10], [2048, 128, 33]] {
         let layer = |from, to| LinearConfig::new(from, to).init(&device);
         let net = Net { first: layer(wide, hidden), last: layer(hidden, out) };
         for known in READ {
-            let mut known_to = Predictor::try_new(config).unwrap();
-            let mut without = known_to.clone();
+            let [mut known_to, mut without] = [empty.clone(), empty.clone()];
             // Twice, since what a product has packed is known when the next one begins.
             for n in known.into_iter().cycle().take(2 * known.len()) {
                 let read = read(StepShape::new(n, 1), &mut *probe, || net.loss(n, &device));
@@ -117,19 +122,15 @@ fn no_batch_needs_more_than_the_bound_from_others_whatever_is_packed_for_its_pro
 #[test]
 fn no_batch_needs_more_than_the_bound_from_others_whether_or_not_it_is_divided_among_threads() {
     let _alone = alone();
-    let (kind, device) = (DeviceKind::Flex, Device::flex());
-    start(kind, &device);
-    let (mut probe, device) = (open(kind, None).unwrap(), device.autodiff());
-    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+    let (mut probe, device, mut known) = start();
     let net = Filters::init(&device);
     let mut read = |samples, side| {
         let shape = StepShape::new(samples, side);
         let mut pass = || read(shape, &mut *probe, || net.loss(shape, &device));
         // What others take beside a thread is known when the next pass begins.
         let packed = pass().packed;
-        (program_keys(kind, &device, "").key(Phase::Train, shape), pass().with_packed(packed))
+        (key(&device, shape), pass().with_packed(packed))
     };
-    let mut known = Predictor::try_new(config).unwrap();
     for (samples, side) in [(5, 16), (9, 16), (5, 32), (7, 32), (6, 24), (16, 16)] {
         let (key, read) = read(samples, side);
         assert!(!known.observe(key, read).unwrap().violated, "{samples} of {side}");
