@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::Device;
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Features};
 
 use crate::error::LearnerError;
 use crate::figures::Figures;
@@ -36,6 +36,17 @@ impl StrategyBuilder {
     #[must_use]
     pub fn capacity(mut self, capacity: Bytes) -> Self {
         self.plan.capacity = Some(capacity);
+        self
+    }
+
+    /// Takes the tensors of a micro-batch for combinations of these, over one axis, the length of a sample; by default they have
+    /// a size of their own or so much for each sample, each of which may grow with the length and with its square.
+    ///
+    /// What grows faster, such as a volume with its side, has bounds that do not hold, unless it says so by
+    /// [`Features::powers`]`(3)`.
+    #[must_use]
+    pub fn features(mut self, features: Features) -> Self {
+        self.plan.features = features;
         self
     }
 
@@ -101,6 +112,7 @@ impl StrategyBuilder {
     /// # Errors
     ///
     /// [`LearnerError::Device`] for a device of a kind that is not measured; [`LearnerError::Setting`];
+    /// [`LearnerError::Predict`] for features over several axes;
     /// [`LearnerError::Probe`] when a driver is missing.
     pub fn build<O: 'static>(self) -> Result<Arc<GuardedStrategy<O>>, LearnerError> {
         let Self { device, plan } = self;

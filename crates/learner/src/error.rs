@@ -31,7 +31,7 @@ pub enum LearnerError {
     /// A setting that makes no sense.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A reading makes no sense.
+    /// A reading makes no sense, or features do not.
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// Accumulation that was asked for elsewhere.

@@ -32,7 +32,7 @@ impl Steps {
         let refused = || LearnerError::Device { device: format!("{device:?}"), reason: MEASURED };
         let kind = device_kind(device).ok_or_else(refused)?;
         let probe = open(kind, plan.capacity)?;
-        let known = program_needs(kind, device, &*probe)?;
+        let known = program_needs(kind, device, &*probe, plan.features)?;
         let program = ProgramSteps::try_new(GuardedStep::new(probe, device.clone()), known, plan.rules)?;
         Ok(Self { program, device: device.clone(), figures, since: Instant::now() })
     }

@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use plimsoll_probe::open;
 use plimsoll_step::{Elsewhere, GuardedStep, OptimizerRecovery, ProgramSteps, SettingError, StepRules, TrainState};
 use plimsoll_train::{compute_alone, has_exact_peaks, program_needs, replicas};
-use plimsoll_types::Bytes;
+use plimsoll_types::{Bytes, Features};
 
 use crate::error::Error;
 use crate::place::{Named, measured};
@@ -22,6 +22,7 @@ pub fn step<M: Module>(device: &Device, model: M, optimizer: ModuleOptimizer) ->
         optimizer,
         rules: StepRules::default(),
         capacity: None,
+        features: Features::default(),
         scale: None,
         average: None,
         replicas: 1,
@@ -36,6 +37,7 @@ pub struct StepBuilder<M> {
     optimizer: ModuleOptimizer,
     rules: StepRules,
     capacity: Option<Bytes>,
+    features: Features,
     scale: Option<LossScale>,
     average: Option<f64>,
     replicas: usize,
@@ -54,6 +56,17 @@ impl<M: Module> StepBuilder<M> {
     #[must_use]
     pub fn capacity(self, capacity: Bytes) -> Self {
         Self { capacity: Some(capacity), ..self }
+    }
+
+    /// Takes the tensors of a part for combinations of these, over one axis, the length of a sample; by default they have a size
+    /// of their own or so much for each sample, each of which may grow with the length and with its square.
+    ///
+    /// What grows faster, such as a volume with its side, has bounds that do not hold, unless it says so by
+    /// [`Features::powers`]`(3)`, or gives its voxels as its length.
+    /// Where nothing grows faster than the length, `Features::powers(1)` bounds tighter, so that more samples run at a time.
+    #[must_use]
+    pub fn features(self, features: Features) -> Self {
+        Self { features, ..self }
     }
 
     /// Measures another device too that parts of the model lie on, such as its second half, up to a capacity where one is given.
@@ -149,11 +162,12 @@ impl<M: Module> StepBuilder<M> {
     /// # Errors
     ///
     /// [`Error::Device`] for a device that has no gradients, is of a kind that is not measured, or is named twice, and for one
-    /// that the model lies on and nobody has named; [`Error::Setting`];
+    /// that the model lies on and nobody has named; [`Error::Setting`]; [`Error::Predict`] for features over several axes;
     /// [`Error::NoParameters`]; [`Error::Probe`] when a driver is missing; [`Error::Step`] when the system has no room for
     /// threads.
     pub fn build(self) -> Result<Step<M>, Error> {
-        let Self { device, model, optimizer, rules, capacity, scale, average, replicas: n_replicas, others } = self;
+        let Self { device, model, optimizer, rules, capacity, features, scale, average, replicas: n_replicas, others } =
+            self;
         let kind = measured(&device, true)?;
         rules.check()?;
         scale.as_ref().map_or(Ok(()), LossScale::check)?;
@@ -177,12 +191,12 @@ impl<M: Module> StepBuilder<M> {
             }
             _ => None,
         };
-        let known = program_needs(kind, &device, &*probe)?;
+        let known = program_needs(kind, &device, &*probe, features)?;
         let mut guarded = GuardedStep::new(probe, device);
         for (device, capacity) in others {
             let kind = measured(&device, true)?;
             let probe = open(kind, capacity)?;
-            let known = program_needs(kind, &device, &*probe)?;
+            let known = program_needs(kind, &device, &*probe, features)?;
             guarded = guarded.also_on(Elsewhere::new(probe, device, known));
         }
         let steps = ProgramSteps::try_new(guarded, known, rules)?;

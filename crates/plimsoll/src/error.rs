@@ -102,7 +102,7 @@ pub enum Error {
     /// There is no batch size.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// A reading makes no sense.
+    /// A reading makes no sense, or features do not.
     #[error(transparent)]
     Predict(#[from] PredictError),
     /// The step did not happen.

@@ -10,7 +10,7 @@ use plimsoll_plan::{BlankProgram, BlankTrials, FindError, Finding, FoundBatch, O
 use plimsoll_predict::Phase;
 use plimsoll_step::{OptimizerRecovery, SettingError};
 use plimsoll_train::survives;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::error::Error;
 use crate::own::{Doing, Own};
@@ -201,6 +201,14 @@ macro_rules! limits {
         #[must_use]
         pub fn capacity(mut self, capacity: Bytes) -> Self {
             self.search.limits.capacity = Some(capacity);
+            self
+        }
+
+        /// Takes the tensors of a step for combinations of these, over one axis, the edge; see
+        /// [`StepBuilder::features`](crate::StepBuilder::features).
+        #[must_use]
+        pub fn features(mut self, features: Features) -> Self {
+            self.search.limits.features = features;
             self
         }
 

@@ -90,7 +90,7 @@ pub use plimsoll_train::{
     BatchLoader, Batches, BatchesBuilder, BatchesError, Epoch, Limits, PackedBuilder, Position, Row, RowPart,
     StepItems, batches, packed_batches,
 };
-pub use plimsoll_types::{Attempt, Bytes, Extent, Fraction, Prediction, StepShape};
+pub use plimsoll_types::{Attempt, Bytes, Extent, Features, FeaturesError, Fraction, Prediction, StepShape};
 pub use scale::LossScale;
 pub use step::Step;
 

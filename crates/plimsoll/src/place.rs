@@ -9,7 +9,7 @@ use plimsoll_step::share_of_capacity;
 use plimsoll_train::{
     MEASURED, beside_tensors, device_kind, has_autotune, has_exact_peaks, has_fusion, program_keys, warm_up,
 };
-use plimsoll_types::{Bytes, Fraction};
+use plimsoll_types::{Bytes, Features, Fraction};
 
 use crate::error::Error;
 
@@ -18,11 +18,12 @@ use crate::error::Error;
 pub(crate) struct Limits {
     pub(crate) budget: f64,
     pub(crate) capacity: Option<Bytes>,
+    pub(crate) features: Features,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { budget: 0.9, capacity: None }
+        Self { budget: 0.9, capacity: None, features: Features::default() }
     }
 }
 
@@ -46,7 +47,7 @@ impl Place {
     pub(crate) fn try_new(
         device: &Device,
         has_gradients: bool,
-        Limits { budget, capacity: limit }: Limits,
+        Limits { budget, capacity: limit, features }: Limits,
     ) -> Result<Self, Error> {
         let kind = measured(device, has_gradients)?;
         let share = share_of_capacity(budget)?;
@@ -58,7 +59,7 @@ impl Place {
         let free = if exact_peaks { capacity } else { capacity.saturating_sub(held(&mut *probe)?) };
         let keys = program_keys(kind, device, &name);
         let target = Fraction::try_new(share.get() * free.share_of(capacity)).unwrap_or(share);
-        let predictor = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+        let predictor = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::of_lengths(features)? };
         Ok(Self { kind, limit, capacity, target, keys, predictor, exact_peaks, name })
     }
 

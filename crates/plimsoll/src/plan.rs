@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use plimsoll_plan::{BlankProgram, BlankTrials, Fit, PlanError, PlannedCell, Planning, RealSteps};
 use plimsoll_predict::Phase;
 use plimsoll_step::OptimizerRecovery;
-use plimsoll_types::{Bytes, StepShape};
+use plimsoll_types::{Bytes, Features, StepShape};
 
 use crate::error::Error;
 use crate::own::Own;
@@ -106,6 +106,14 @@ impl<M: Module> PlanBuilder<'_, M> {
     #[must_use]
     pub fn capacity(mut self, capacity: Bytes) -> Self {
         self.devices[0].1.capacity = Some(capacity);
+        self
+    }
+
+    /// Takes the tensors of a step for combinations of these, over one axis, the edge; see
+    /// [`StepBuilder::features`](crate::StepBuilder::features).
+    #[must_use]
+    pub fn features(mut self, features: Features) -> Self {
+        self.devices.iter_mut().for_each(|it| it.1.features = features);
         self
     }
 

@@ -103,6 +103,10 @@ impl<M: Module> Step<M> {
     /// Runs one optimizer step of samples of these lengths, such as their tokens; those of one part are padded to the
     /// longest of it by whoever makes the batch.
     ///
+    /// A length that is rounded up when the batch is made, as to a multiple of 8, is given as it is then: a bound from what
+    /// ran at one length holds for another only as far as tensors grow with it, as [their features](crate::StepBuilder::features)
+    /// say, and not in steps.
+    ///
     /// The step's loss is the mean over its samples, or with
     /// [`mean_over_positions`](crate::StepBuilder::mean_over_positions) over all their positions.
     ///

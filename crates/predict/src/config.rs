@@ -33,6 +33,16 @@ impl Default for PredictorConfig {
 }
 
 impl PredictorConfig {
+    /// The default, for a program whose samples have a length, with these features.
+    ///
+    /// # Errors
+    ///
+    /// [`PredictError::NotOfLengths`] for features over several axes.
+    pub fn of_lengths(features: Features) -> Result<Self, PredictError> {
+        let n_axes = features.n_axes();
+        if n_axes == 1 { Ok(Self { features, ..Self::default() }) } else { Err(PredictError::NotOfLengths(n_axes)) }
+    }
+
     pub(crate) fn check(&self) -> Result<(), PredictError> {
         check_range("rounding_margin", self.rounding_margin, 0.0..=1.0)?;
         check_range("regime_margin", self.regime_margin, 1.0..=100.0)

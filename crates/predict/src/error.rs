@@ -28,6 +28,9 @@ pub enum PredictError {
         /// Axes of the features.
         n_axes: usize,
     },
+    /// Features over several axes, for a program whose samples have a length.
+    #[error("name features over one axis, the length of a sample: these are over {0}")]
+    NotOfLengths(usize),
     /// A peak that is not above what was resident before the step: no step needs nothing, so the reading is wrong.
     #[error("learn from a step of shape {shape}: its peak of {peak} is not above the resident {resident}")]
     NothingNeeded {

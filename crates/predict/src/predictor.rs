@@ -246,6 +246,11 @@ impl Predictor {
         found.is_some_and(|it| it.source != Source::Certificate)
     }
 
+    /// Returns what it was told.
+    pub fn config(&self) -> &PredictorConfig {
+        &self.config
+    }
+
     /// Returns how many readings were above their bound, of all keys.
     pub fn n_violations(&self) -> u64 {
         let of_pools = self.pools.values().map(Reserved::n_violations);

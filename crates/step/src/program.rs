@@ -10,7 +10,8 @@ use crate::request::{RanPart, StepPart};
 /// What the steps of one program have shown of their needs.
 ///
 /// What a part of `n` samples of length `e` needs is bounded by the [certificate](plimsoll_predict::Certificate) of all
-/// readings, for a program whose tensors grow with `1, e, e², n, n·e, n·e²`.
+/// readings, for a program whose tensors are combinations of the features of its [`PredictorConfig`], which are
+/// `1, e, e², n, n·e, n·e²` by default.
 #[derive(Clone, Debug)]
 pub struct ProgramNeeds {
     keys: Keys,
@@ -190,9 +191,12 @@ impl ProgramNeeds {
         &self.shown
     }
 
-    /// Goes on with what the steps of another process have shown of the same program.
+    /// Goes on with what the steps of another process have shown of the same program, where they were read by the same
+    /// configuration.
     pub fn recall(&mut self, shown: Shown) {
-        self.shown = shown;
+        if shown.predictor.config() == self.fresh.config() {
+            self.shown = shown;
+        }
     }
 
     /// Takes readings in; of one that makes no sense nothing is known any more.
@@ -231,16 +235,16 @@ fn most(n: usize, fits: impl Fn(usize) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use plimsoll_predict::{Dtype, Platform};
-    use plimsoll_types::Recompute;
+    use plimsoll_types::{Features, Recompute};
 
     use super::*;
 
     const PART: StepShape = StepShape::new(8, 1);
 
-    fn needs() -> ProgramNeeds {
+    fn needs(features: Features) -> ProgramNeeds {
         let platform = Platform { device: 0, dtype: Dtype::F32, fusion: false, autotune: false };
         let keys = Keys { recompute: Recompute::NEVER, platform, small_batch: 0 };
-        ProgramNeeds::try_new(keys, PredictorConfig::default(), false).unwrap()
+        ProgramNeeds::try_new(keys, PredictorConfig::of_lengths(features).unwrap(), false).unwrap()
     }
 
     fn ran(shape: StepShape) -> RanPart {
@@ -251,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_tried_again_later_and_later_and_what_ran_after_all_was_never_too_large() {
-        let mut needs = needs();
+        let mut needs = needs(Features::default());
         needs.learn(&[ran(PART)], Bytes::ZERO);
         let fits = |needs: &ProgramNeeds| needs.fits(PART, Bytes::ZERO, Bytes::gib(1));
         let refused = [Attempt::new(PART, Bytes::ZERO), Attempt::new(PART, Bytes::ZERO)];
@@ -272,6 +276,22 @@ mod tests {
             );
         }
         assert_eq!(waited, [16, 32, 64]);
+    }
+
+    #[test]
+    fn readings_serve_a_later_process_where_they_were_read_for_the_same_features() {
+        let [mut before, mut as_before, mut otherwise] =
+            [Features::default(), Features::powers(2), Features::powers(3)].map(needs);
+        before.learn(&[ran(PART)], Bytes::ZERO);
+        for later in [&mut as_before, &mut otherwise] {
+            later.recall(before.shown().clone());
+        }
+        assert_eq!(as_before.predict(PART, Bytes::ZERO), before.predict(PART, Bytes::ZERO));
+        assert_eq!(otherwise.predict(PART, Bytes::ZERO), None);
+        assert_eq!(
+            PredictorConfig::of_lengths(Features::complete(2)).unwrap_err().to_string(),
+            "name features over one axis, the length of a sample: these are over 2"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use burn::tensor::{DType, Device, GradientCheckpointingStrategy, Tensor, TensorD
 use plimsoll_predict::{Dtype, Keys, Platform, PredictError, PredictorConfig};
 use plimsoll_probe::{DeviceKind, Probe, ProbeError, count_as_worker, open};
 use plimsoll_step::{ProgramNeeds, Replicas, StepError};
-use plimsoll_types::{Bytes, Recompute};
+use plimsoll_types::{Bytes, Features, Recompute};
 
 use crate::names::checksum;
 
@@ -211,14 +211,20 @@ pub fn beside_tensors(kind: DeviceKind) -> Bytes {
     }
 }
 
-/// Returns what is known of a program's needs before its first step on a device with gradients.
+/// Returns what is known of a program's needs, of tensors that are combinations of features over one axis, before its first
+/// step on a device with gradients.
 ///
 /// # Errors
 ///
-/// [`PredictError`] for a configuration that makes no sense.
-pub fn program_needs(kind: DeviceKind, device: &Device, probe: &dyn Probe) -> Result<ProgramNeeds, PredictError> {
+/// [`PredictError::NotOfLengths`] for features over several axes.
+pub fn program_needs(
+    kind: DeviceKind,
+    device: &Device,
+    probe: &dyn Probe,
+    features: Features,
+) -> Result<ProgramNeeds, PredictError> {
     warm_up(kind, device);
-    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::default() };
+    let config = PredictorConfig { beside: beside_tensors(kind), ..PredictorConfig::of_lengths(features)? };
     ProgramNeeds::try_new(program_keys(kind, device, &probe.name()), config, probe.has_exact_peak())
 }
 

@@ -90,7 +90,7 @@ impl Features {
     /// of edges up to squares, times the product of all three where there are three.
     ///
     /// They suit whatever has vectors, sequences, planes or attention maps, of each sample or of the batch.
-    /// What takes more, such as a volume under one edge, names its own.
+    /// What takes more, such as a volume under one edge, names its own, or [its powers](Self::powers).
     pub const fn complete(n_axes: usize) -> Self {
         let n_axes = if n_axes == 0 {
             1
@@ -104,6 +104,29 @@ impl Features {
         while samples <= 1 {
             all = all.with_products(samples);
             samples += 1;
+        }
+        all
+    }
+
+    /// Returns `1` and `n`, times all powers of one edge up to this one, of [`MAX_EXPONENT`] at most: 3 for the side of a
+    /// volume, and 1 where nothing grows faster than the edge itself, which bounds tighter than the default.
+    ///
+    /// ```
+    /// use plimsoll_types::Features;
+    ///
+    /// assert_eq!(Features::powers(3).to_string(), "1, a, a², a³, n, n·a, n·a², n·a³");
+    /// assert_eq!(Features::powers(2), Features::complete(1));
+    /// ```
+    pub const fn powers(degree: u8) -> Self {
+        let degree = if MAX_EXPONENT < degree { MAX_EXPONENT } else { degree };
+        let mut all =
+            Self { monomials: [Monomial { samples: 0, edges: [0; MAX_AXES] }; MAX_FEATURES], len: 0, n_axes: 1 };
+        let mut at = 0;
+        while at < 2 * (degree + 1) {
+            let mut edges = [0; MAX_AXES];
+            edges[0] = at % (degree + 1);
+            all = all.with(at / (degree + 1), edges);
+            at += 1;
         }
         all
     }
