@@ -70,6 +70,8 @@
 //!   Burn 0.22 has such kernels on every device: `Linear` over three axes multiplies all rows at once or sample by sample,
 //!   by a rule over the batch, the length and the layer's width (`burn_std::MatmulTransformPolicy`), and gives each sample
 //!   a gradient of the layer of its own in the second case; a model that flattens to rows first is one program.
+//!   On Flex a batch may be another program than one sample, since permuting the axes of a batch of one copies nothing: from
+//!   the first batch on that single samples bound too low, each is bounded by its own readings.
 //!   The first reading above its bound lifts the key ([`Residual::violated`], [`ReservedResidual::widened`]), but that one
 //!   step was not foreseen.
 //!

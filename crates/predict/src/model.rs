@@ -17,6 +17,10 @@ use crate::{PredictError, PredictorConfig};
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;
 
+/// A batch that is above its bound by less than this is no other program: where bounds are bare, 1 % is what the rounding
+/// of allocations adds.
+const EVIDENT: f64 = 1.01;
+
 /// The bound and the estimate of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "State", into = "State")]
@@ -30,6 +34,8 @@ pub(crate) struct Model {
     n_violations: u64,
     /// By how much needs are lifted.
     lift: Option<Lift>,
+    /// What single samples have taught, once batches have shown to be another program.
+    alone: Option<Box<Self>>,
     /// Whether all there is comes from a step that kept much of what it read.
     is_provisional: bool,
     /// Coefficients of the point estimate, in bytes per feature.
@@ -80,6 +86,7 @@ impl Model {
             n_observations: 0,
             n_violations: 0,
             lift: None,
+            alone: None,
             is_provisional: false,
             theta: Vector::default(),
             judged: Judged::default(),
@@ -93,11 +100,22 @@ impl Model {
 
     /// Returns how many readings were above their bound.
     pub(crate) fn n_violations(&self) -> u64 {
-        self.n_violations
+        self.n_violations + self.alone.as_ref().map_or(0, |it| it.n_violations)
     }
 
     /// Returns the need of a shape, with the certificate widened `margin` times.
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
+        let Some(alone) = self.alone.as_ref().filter(|_| shape.samples <= 1) else {
+            return self.need_by_own(shape, margin, config);
+        };
+        // What is enough for two is for one, unless readings say otherwise.
+        let (own, of_two) = (alone.need(shape, margin, config), self.need(shape.with_samples(2), margin, config));
+        let Need { upper, expected } = own.min(of_two);
+        let lower = alone.judgement(shape).lower;
+        Need { upper: upper.max(lower), expected: expected.max(lower) }
+    }
+
+    fn need_by_own(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let it = self.judgement(shape);
         let bound = it.bound * factor(self.stretch.most());
         let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.beside);
@@ -108,6 +126,7 @@ impl Model {
     /// Drops what was worked out.
     pub(crate) fn forget_answers(&mut self) {
         self.judged.clear();
+        self.alone.iter_mut().for_each(|it| it.forget_answers());
     }
 
     fn judgement(&self, shape: StepShape) -> Judgement {
@@ -148,6 +167,9 @@ impl Model {
         config: &PredictorConfig,
     ) -> Result<Option<Bytes>, PredictError> {
         self.certificate.check(read)?;
+        if let Some(alone) = self.alone.as_mut().filter(|_| read.shape.samples == 1) {
+            return alone.learn(read, nodes, kept, config);
+        }
         let (is_first, is_clean) = (self.n_shapes() == 0, kept == Bytes::ZERO);
         let least = ShapeNeed { need: read.need.saturating_sub(kept), ..read };
         let bound = (!is_first).then(|| self.need(read.shape, 1.0, config).upper);
@@ -160,24 +182,56 @@ impl Model {
         let it = if is_first || self.is_provisional { read } else { least };
         self.n_violations += u64::from(is_above);
         self.n_observations += 1;
+        let mut is_apart = false;
         if is_clean && self.is_provisional {
             // What was known until now was too high, and is not worth lifting.
             let (n_observations, n_violations) = (self.n_observations, self.n_violations);
             *self = Self { n_observations, n_violations, ..Self::on(self.certificate.emptied()) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
-            if is_above {
+            is_apart = is_above && self.set_apart(it, config);
+            if is_above && !is_apart {
                 self.lift(it, config);
             }
         }
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        let is_news = self.keep(it, nodes, is_above);
+        let is_news = self.keep(it, nodes, is_above && !is_apart);
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
         Ok(broken)
+    }
+
+    /// Lets single samples be a program of their own where they alone hold the bound of a batch below its reading, and says
+    /// whether they did.
+    ///
+    /// Batches take what one sample does not: permuting the axes of a batch of one, for example, copies nothing.
+    fn set_apart(&mut self, it: ShapeNeed, config: &PredictorConfig) -> bool {
+        let upper = self.need(it.shape, 1.0, config).upper.as_f64();
+        if it.shape.samples <= 1 || it.need.as_f64() <= upper * EVIDENT {
+            return false;
+        }
+        let batches = self.only(|shape| 1 < shape.samples);
+        let does = batches.n_shapes() == 0 || it.need <= batches.need(it.shape, 1.0, config).upper;
+        if !does || batches.n_shapes() == self.n_shapes() {
+            return false;
+        }
+        let alone = Self { n_violations: 0, ..self.only(|shape| shape.samples <= 1) };
+        *self = Self { alone: Some(Box::new(alone)), ..batches };
+        true
+    }
+
+    /// Returns what is known without the other shapes.
+    fn only(&self, is_kept: impl Fn(StepShape) -> bool) -> Self {
+        let mut only = self.clone();
+        for shape in self.readings.keys().copied().filter(|it| !is_kept(*it)) {
+            only.readings.remove(&shape);
+            only.certificate.place(shape).into_iter().for_each(|at| only.certificate.forget(at));
+        }
+        only.on_change();
+        only
     }
 
     /// Lifts every need by what the bound lacks for a reading, and that of its own shape up to it.
@@ -306,24 +360,38 @@ struct State {
     n_violations: u64,
     #[serde(default)]
     lift: Option<Lift>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alone: Option<Box<Model>>,
     is_provisional: bool,
 }
 
 impl From<Model> for State {
     fn from(model: Model) -> Self {
-        let Model { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, .. } = model;
+        let Model { certificate, readings, stretch, n_observations, n_violations, lift, alone, is_provisional, .. } =
+            model;
         let readings = certificate.needs().iter().map(|it| readings.get(&it.shape).copied().unwrap_or_default());
         let readings = readings.collect();
-        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional }
+        Self { certificate, readings, stretch, n_observations, n_violations, lift, alone, is_provisional }
     }
 }
 
 impl From<State> for Model {
     fn from(state: State) -> Self {
-        let State { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional } = state;
+        let State { certificate, readings, stretch, n_observations, n_violations, lift, alone, is_provisional } = state;
         let readings: BTreeMap<_, _> = certificate.needs().iter().map(|it| it.shape).zip(readings).collect();
         let theta = fit(&certificate);
         let judged = Judged::default();
-        Self { certificate, readings, stretch, n_observations, n_violations, lift, is_provisional, theta, judged }
+        Self {
+            certificate,
+            readings,
+            stretch,
+            n_observations,
+            n_violations,
+            lift,
+            alone,
+            is_provisional,
+            theta,
+            judged,
+        }
     }
 }

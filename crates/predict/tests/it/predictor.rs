@@ -382,3 +382,36 @@ fn pages_that_training_has_made_larger_are_room_that_a_validation_may_take() {
     let elsewhere = Platform { device: 1, ..PLATFORM };
     assert_eq!(predictor.predict(Key { platform: elsewhere, ..validation }, validated, resident), None);
 }
+
+/// As in Burn's own one-dimensional convolutions on Flex, whose permuted tensors of one sample are not copied.
+#[test]
+fn batches_that_take_more_than_single_samples_break_their_bound_once_and_never_again() {
+    for seed in 0..20_u32 {
+        let mut predictor = Predictor::try_new(PredictorConfig::default()).unwrap();
+        let need = |shape: StepShape| {
+            let each = if shape.samples == 1 { 81_000 } else { 100_000 };
+            Bytes(100_000 + each * u64::from(shape.samples * shape.edge()))
+        };
+        let mut at = seed;
+        let mut next = |n: u32| {
+            at = at.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            at / 65_536 % n
+        };
+        for _ in 0..500 {
+            let shape = StepShape::new(1 + next(4), 4 + next(61));
+            predictor.observe(KEY, Observation { shape, resident: Bytes::ZERO, peak: need(shape) }).unwrap();
+        }
+        assert!(predictor.n_violations() <= 1, "{seed}: {}", predictor.n_violations());
+        for edge in 8..65 {
+            for n in 1..=4 {
+                let (shape, most) = (StepShape::new(n, edge), Bytes(105_000 * u64::from(n * edge + 1)));
+                let upper = predictor.predict(KEY, shape, Bytes::ZERO).unwrap().upper;
+                assert!((need(shape)..most).contains(&upper), "{seed}: {upper} for {shape}");
+            }
+            let (one, single) = (StepShape::new(1, edge), Bytes(85_000 * u64::from(edge) + 100_000));
+            assert!(predictor.predict(KEY, one, Bytes::ZERO).unwrap().upper < single, "{seed}: {edge}");
+        }
+        let written = serde_json::to_string(&predictor).unwrap();
+        assert_eq!(serde_json::from_str::<Predictor>(&written).unwrap(), predictor);
+    }
+}
