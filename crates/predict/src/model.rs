@@ -17,9 +17,15 @@ use crate::{PredictError, PredictorConfig};
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;
 
-/// A batch that is above its bound by less than this is no other program: where bounds are bare, 1 % is what the rounding
-/// of allocations adds.
+/// A batch that is above its bound by less than this says nothing of single samples: where bounds are bare, 1 % is what the
+/// rounding of allocations adds.
 const EVIDENT: f64 = 1.01;
+
+/// Single samples count as no more than so many times what was read of them: what batches take beyond that has other causes.
+const MOST_ALONE: f64 = 2.0;
+
+/// Halvings of the range in which the factor of single samples is sought: to less than 2 %.
+const HALVINGS: usize = 6;
 
 /// The bound and the estimate of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,8 +40,8 @@ pub(crate) struct Model {
     n_violations: u64,
     /// By how much needs are lifted.
     lift: Option<Lift>,
-    /// What single samples have taught, once batches have shown to be another program.
-    alone: Option<Box<Self>>,
+    /// The factor, as [`parts`], that the needs of single samples have in the certificate; 0 while there was no reason for one.
+    alone: u64,
     /// Whether all there is comes from a step that kept much of what it read.
     is_provisional: bool,
     /// Coefficients of the point estimate, in bytes per feature.
@@ -86,7 +92,7 @@ impl Model {
             n_observations: 0,
             n_violations: 0,
             lift: None,
-            alone: None,
+            alone: 0,
             is_provisional: false,
             theta: Vector::default(),
             judged: Judged::default(),
@@ -100,22 +106,11 @@ impl Model {
 
     /// Returns how many readings were above their bound.
     pub(crate) fn n_violations(&self) -> u64 {
-        self.n_violations + self.alone.as_ref().map_or(0, |it| it.n_violations)
+        self.n_violations
     }
 
     /// Returns the need of a shape, with the certificate widened `margin` times.
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
-        let Some(alone) = self.alone.as_ref().filter(|_| shape.samples <= 1) else {
-            return self.need_by_own(shape, margin, config);
-        };
-        // What is enough for two is for one, unless readings say otherwise.
-        let (own, of_two) = (alone.need(shape, margin, config), self.need(shape.with_samples(2), margin, config));
-        let Need { upper, expected } = own.min(of_two);
-        let lower = alone.judgement(shape).lower;
-        Need { upper: upper.max(lower), expected: expected.max(lower) }
-    }
-
-    fn need_by_own(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let it = self.judgement(shape);
         let bound = it.bound * factor(self.stretch.most());
         let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.beside);
@@ -126,7 +121,6 @@ impl Model {
     /// Drops what was worked out.
     pub(crate) fn forget_answers(&mut self) {
         self.judged.clear();
-        self.alone.iter_mut().for_each(|it| it.forget_answers());
     }
 
     fn judgement(&self, shape: StepShape) -> Judgement {
@@ -167,9 +161,6 @@ impl Model {
         config: &PredictorConfig,
     ) -> Result<Option<Bytes>, PredictError> {
         self.certificate.check(read)?;
-        if let Some(alone) = self.alone.as_mut().filter(|_| read.shape.samples == 1) {
-            return alone.learn(read, nodes, kept, config);
-        }
         let (is_first, is_clean) = (self.n_shapes() == 0, kept == Bytes::ZERO);
         let least = ShapeNeed { need: read.need.saturating_sub(kept), ..read };
         let bound = (!is_first).then(|| self.need(read.shape, 1.0, config).upper);
@@ -182,56 +173,65 @@ impl Model {
         let it = if is_first || self.is_provisional { read } else { least };
         self.n_violations += u64::from(is_above);
         self.n_observations += 1;
-        let mut is_apart = false;
+        let mut is_explained = false;
         if is_clean && self.is_provisional {
             // What was known until now was too high, and is not worth lifting.
             let (n_observations, n_violations) = (self.n_observations, self.n_violations);
             *self = Self { n_observations, n_violations, ..Self::on(self.certificate.emptied()) };
         } else {
             self.is_provisional = !is_clean && (is_first || self.is_provisional);
-            is_apart = is_above && self.set_apart(it, config);
-            if is_above && !is_apart {
+            is_explained = is_above && self.raise_alone(it, config);
+            if is_above && !is_explained {
                 self.lift(it, config);
             }
         }
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        let is_news = self.keep(it, nodes, is_above && !is_apart);
+        let is_news = self.keep(it, nodes, is_above && !is_explained);
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
         Ok(broken)
     }
 
-    /// Lets single samples be a program of their own where they alone hold the bound of a batch below its reading, and says
-    /// whether they did.
+    /// Counts single samples as so much more that the reading of a batch is not above its bound, for good, and says whether
+    /// that does.
     ///
     /// Batches take what one sample does not: permuting the axes of a batch of one, for example, copies nothing.
-    fn set_apart(&mut self, it: ShapeNeed, config: &PredictorConfig) -> bool {
-        let upper = self.need(it.shape, 1.0, config).upper.as_f64();
-        if it.shape.samples <= 1 || it.need.as_f64() <= upper * EVIDENT {
+    /// One reading need not show all of it, so that what it shows counts twice.
+    fn raise_alone(&mut self, it: ShapeNeed, config: &PredictorConfig) -> bool {
+        let upper = |model: &Self| model.need(it.shape, 1.0, config).upper;
+        if it.shape.samples <= 1 || it.need.as_f64() <= upper(self).as_f64() * EVIDENT {
             return false;
         }
-        let batches = self.only(|shape| 1 < shape.samples);
-        let does = batches.n_shapes() == 0 || it.need <= batches.need(it.shape, 1.0, config).upper;
-        if !does || batches.n_shapes() == self.n_shapes() {
+        let before = self.alone;
+        let (mut least, mut enough) = (factor(before), MOST_ALONE);
+        self.count_alone(parts(enough));
+        if upper(self) < it.need {
+            self.count_alone(before);
             return false;
         }
-        let alone = Self { n_violations: 0, ..self.only(|shape| shape.samples <= 1) };
-        *self = Self { alone: Some(Box::new(alone)), ..batches };
+        for _ in 0..HALVINGS {
+            let middle = least.midpoint(enough);
+            self.count_alone(parts(middle));
+            if upper(self) < it.need { least = middle } else { enough = middle }
+        }
+        self.count_alone(parts((2.0 * enough - factor(before)).min(MOST_ALONE)));
         true
     }
 
-    /// Returns what is known without the other shapes.
-    fn only(&self, is_kept: impl Fn(StepShape) -> bool) -> Self {
-        let mut only = self.clone();
-        for shape in self.readings.keys().copied().filter(|it| !is_kept(*it)) {
-            only.readings.remove(&shape);
-            only.certificate.place(shape).into_iter().for_each(|at| only.certificate.forget(at));
-        }
-        only.on_change();
-        only
+    /// Counts single samples as a factor of what was read of them.
+    fn count_alone(&mut self, alone: u64) {
+        self.alone = alone;
+        self.count_again();
+    }
+
+    /// Lets the certificate have every need as it counts now.
+    fn count_again(&mut self) {
+        let (readings, alone) = (&self.readings, self.alone);
+        self.certificate.replace_all(|shape| readings.get(&shape).map(|it| counted(shape, it.need(), alone)));
+        self.on_change();
     }
 
     /// Lifts every need by what the bound lacks for a reading, and that of its own shape up to it.
@@ -279,9 +279,7 @@ impl Model {
             before.extend(was.map(|was| (*shape, was)));
         }
         if has_changed {
-            let readings = &self.readings;
-            self.certificate.replace_all(|shape| readings.get(&shape).map(|it| it.need()));
-            self.on_change();
+            self.count_again();
         }
         before
     }
@@ -307,10 +305,11 @@ impl Model {
                 return false;
             }
             if let Some(at) = at {
-                self.certificate.replace(at, now);
+                self.certificate.replace(at, counted(it.shape, now, self.alone));
             }
         } else {
-            if !self.certificate.push(it, nodes) {
+            let need = counted(it.shape, it.need, self.alone);
+            if !self.certificate.push(ShapeNeed { need, ..it }, nodes) {
                 return false;
             }
             if self.n_shapes() <= self.readings.len() {
@@ -333,7 +332,7 @@ impl Model {
             return;
         }
         old.due = self.n_observations + u64::from(MEMORY);
-        let (shape, need) = (*shape, old.need().as_f64());
+        let (shape, need) = (*shape, counted(*shape, old.need(), self.alone).as_f64());
         let Some(at) = self.certificate.place(shape) else { return };
         if self.certificate.by_others(at) <= need * (1.0 + IMPLIED) {
             self.certificate.forget(at);
@@ -348,6 +347,11 @@ impl Model {
     }
 }
 
+/// Returns what the need of a shape counts as in a certificate, where single samples have a factor.
+fn counted(shape: StepShape, need: Bytes, alone: u64) -> Bytes {
+    if shape.samples == 1 && 0 < alone { Bytes::from_f64_ceil(need.as_f64() * factor(alone)) } else { need }
+}
+
 /// A model as it is written: what was read, and nothing that follows from it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -360,8 +364,8 @@ struct State {
     n_violations: u64,
     #[serde(default)]
     lift: Option<Lift>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    alone: Option<Box<Model>>,
+    #[serde(default)]
+    alone: u64,
     is_provisional: bool,
 }
 
