@@ -207,29 +207,24 @@ impl Model {
         }
         let before = self.alone;
         let (mut least, mut enough) = (factor(before), MOST_ALONE);
-        self.count_alone(parts(enough));
+        self.count_again(parts(enough));
         if upper(self) < it.need {
-            self.count_alone(before);
+            self.count_again(before);
             return false;
         }
         for _ in 0..HALVINGS {
             let middle = least.midpoint(enough);
-            self.count_alone(parts(middle));
+            self.count_again(parts(middle));
             if upper(self) < it.need { least = middle } else { enough = middle }
         }
-        self.count_alone(parts((2.0 * enough - factor(before)).min(MOST_ALONE)));
+        self.count_again(parts((2.0 * enough - factor(before)).min(MOST_ALONE)));
         true
     }
 
-    /// Counts single samples as a factor of what was read of them.
-    fn count_alone(&mut self, alone: u64) {
+    /// Lets the certificate have every need as it counts now, those of single samples by a factor.
+    fn count_again(&mut self, alone: u64) {
         self.alone = alone;
-        self.count_again();
-    }
-
-    /// Lets the certificate have every need as it counts now.
-    fn count_again(&mut self) {
-        let (readings, alone) = (&self.readings, self.alone);
+        let readings = &self.readings;
         self.certificate.replace_all(|shape| readings.get(&shape).map(|it| counted(shape, it.need(), alone)));
         self.on_change();
     }
@@ -279,7 +274,7 @@ impl Model {
             before.extend(was.map(|was| (*shape, was)));
         }
         if has_changed {
-            self.count_again();
+            self.count_again(self.alone);
         }
         before
     }

@@ -99,7 +99,7 @@ impl Features {
         } else {
             n_axes
         };
-        let mut all = Self { monomials: [Monomial { samples: 0, edges: [0; MAX_AXES] }; MAX_FEATURES], len: 0, n_axes };
+        let mut all = Self::none(n_axes);
         let mut samples = 0;
         while samples <= 1 {
             all = all.with_products(samples);
@@ -119,8 +119,7 @@ impl Features {
     /// ```
     pub const fn powers(degree: u8) -> Self {
         let degree = if MAX_EXPONENT < degree { MAX_EXPONENT } else { degree };
-        let mut all =
-            Self { monomials: [Monomial { samples: 0, edges: [0; MAX_AXES] }; MAX_FEATURES], len: 0, n_axes: 1 };
+        let mut all = Self::none(1);
         let mut at = 0;
         while at < 2 * (degree + 1) {
             let mut edges = [0; MAX_AXES];
@@ -129,6 +128,10 @@ impl Features {
             at += 1;
         }
         all
+    }
+
+    const fn none(n_axes: usize) -> Self {
+        Self { monomials: [Monomial { samples: 0, edges: [0; MAX_AXES] }; MAX_FEATURES], len: 0, n_axes }
     }
 
     /// Adds the powers and products of edges up to squares, times `n` to the power of `samples`.

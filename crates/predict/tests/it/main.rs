@@ -1,6 +1,7 @@
 //! The crate as its caller sees it.
 #![cfg(test)]
 
+mod alone;
 mod certificate;
 mod coverage;
 mod explorer;
