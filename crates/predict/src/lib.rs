@@ -89,6 +89,7 @@
 //! * Gass and Saaty, *The computational algorithm for the parametric objective function* (1955), for all batches of an
 //!   extent at once; Harris, *Pivot selection methods of the Devex LP code* (1973).
 
+mod alone;
 mod approach;
 mod binomial;
 mod certificate;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
+use crate::alone::Alone;
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
 use crate::judged::Judged;
@@ -21,12 +22,6 @@ const IMPLIED: f64 = 5e-7;
 /// rounding of allocations adds.
 const EVIDENT: f64 = 1.01;
 
-/// Single samples count as no more than so many times what was read of them: what batches take beyond that has other causes.
-const MOST_ALONE: f64 = 2.0;
-
-/// Halvings of the range in which the factor of single samples is sought: to less than 2 %.
-const HALVINGS: usize = 6;
-
 /// The bound and the estimate of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "State", into = "State")]
@@ -40,8 +35,8 @@ pub(crate) struct Model {
     n_violations: u64,
     /// By how much needs are lifted.
     lift: Option<Lift>,
-    /// The factor, as [`parts`], that the needs of single samples have in the certificate; 0 while there was no reason for one.
-    alone: u64,
+    /// What single samples count as in the certificate.
+    alone: Alone,
     /// Whether all there is comes from a step that kept much of what it read.
     is_provisional: bool,
     /// Coefficients of the point estimate, in bytes per feature.
@@ -92,7 +87,7 @@ impl Model {
             n_observations: 0,
             n_violations: 0,
             lift: None,
-            alone: 0,
+            alone: Alone::default(),
             is_provisional: false,
             theta: Vector::default(),
             judged: Judged::default(),
@@ -112,10 +107,18 @@ impl Model {
     /// Returns the need of a shape, with the certificate widened `margin` times.
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let it = self.judgement(shape);
-        let bound = it.bound * factor(self.stretch.most());
-        let upper = Bytes::from_f64_ceil(bound * margin * (1.0 + config.rounding_margin)).saturating_add(config.beside);
-        let upper = upper.max(it.lower);
+        let upper = self.widened(it.bound * margin, config).max(it.lower);
         Need { upper, expected: Bytes::from_f64_ceil(it.point).min(upper).max(it.lower) }
+    }
+
+    /// Returns the bound of a shape by what the certificate says alone.
+    fn bound(&self, shape: StepShape, config: &PredictorConfig) -> Bytes {
+        self.widened(self.judgement(shape).bound, config)
+    }
+
+    fn widened(&self, bound: f64, config: &PredictorConfig) -> Bytes {
+        let bound = bound * factor(self.stretch.most()) * (1.0 + config.rounding_margin);
+        Bytes::from_f64_ceil(bound).saturating_add(config.beside)
     }
 
     /// Drops what was worked out.
@@ -188,44 +191,47 @@ impl Model {
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
+        let is_first_alone = it.shape.samples == 1 && !self.readings.contains_key(&it.shape);
         let is_news = self.keep(it, nodes, is_above && !is_explained);
+        if is_first_alone && is_news {
+            self.compare_with_batches(config);
+        }
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
         self.stretch.push(parts(Self::lacking(bound, it.need, config)), MEMORY);
         self.look_again();
         Ok(broken)
     }
 
+    /// Counts single samples as more where those that are known by now would bound a batch that was read below what it took.
+    fn compare_with_batches(&mut self, config: &PredictorConfig) {
+        let of = |(shape, known): (&StepShape, &Readings)| ShapeNeed { shape: *shape, need: Bytes(known.needs.most()) };
+        let batches = self.readings.iter().map(of).filter(|it| 1 < it.shape.samples);
+        let lacks = |it: &ShapeNeed| it.need.share_of(self.bound(it.shape, config));
+        if let Some(worst) = batches.max_by(|one, other| lacks(one).total_cmp(&lacks(other))) {
+            self.raise_alone(worst, config);
+        }
+    }
+
     /// Counts single samples as so much more that the reading of a batch is not above its bound, for good, and says whether
     /// that does.
-    ///
-    /// Batches take what one sample does not: permuting the axes of a batch of one, for example, copies nothing.
-    /// One reading need not show all of it, so that what it shows counts twice.
     fn raise_alone(&mut self, it: ShapeNeed, config: &PredictorConfig) -> bool {
-        let upper = |model: &Self| model.need(it.shape, 1.0, config).upper;
-        if it.shape.samples <= 1 || it.need.as_f64() <= upper(self).as_f64() * EVIDENT {
+        if it.shape.samples <= 1 || it.need.as_f64() <= self.bound(it.shape, config).as_f64() * EVIDENT {
             return false;
         }
         let before = self.alone;
-        let (mut least, mut enough) = (factor(before), MOST_ALONE);
-        self.count_again(parts(enough));
-        if upper(self) < it.need {
-            self.count_again(before);
-            return false;
-        }
-        for _ in 0..HALVINGS {
-            let middle = least.midpoint(enough);
-            self.count_again(parts(middle));
-            if upper(self) < it.need { least = middle } else { enough = middle }
-        }
-        self.count_again(parts((2.0 * enough - factor(before)).min(MOST_ALONE)));
-        true
+        let raised = before.raised(|alone| {
+            self.count_again(alone);
+            it.need <= self.bound(it.shape, config)
+        });
+        self.count_again(raised.unwrap_or(before));
+        raised.is_some()
     }
 
     /// Lets the certificate have every need as it counts now, those of single samples by a factor.
-    fn count_again(&mut self, alone: u64) {
+    fn count_again(&mut self, alone: Alone) {
         self.alone = alone;
         let readings = &self.readings;
-        self.certificate.replace_all(|shape| readings.get(&shape).map(|it| counted(shape, it.need(), alone)));
+        self.certificate.replace_all(|shape| readings.get(&shape).map(|it| alone.counted(shape, it.need())));
         self.on_change();
     }
 
@@ -300,10 +306,10 @@ impl Model {
                 return false;
             }
             if let Some(at) = at {
-                self.certificate.replace(at, counted(it.shape, now, self.alone));
+                self.certificate.replace(at, self.alone.counted(it.shape, now));
             }
         } else {
-            let need = counted(it.shape, it.need, self.alone);
+            let need = self.alone.counted(it.shape, it.need);
             if !self.certificate.push(ShapeNeed { need, ..it }, nodes) {
                 return false;
             }
@@ -327,7 +333,7 @@ impl Model {
             return;
         }
         old.due = self.n_observations + u64::from(MEMORY);
-        let (shape, need) = (*shape, counted(*shape, old.need(), self.alone).as_f64());
+        let (shape, need) = (*shape, self.alone.counted(*shape, old.need()).as_f64());
         let Some(at) = self.certificate.place(shape) else { return };
         if self.certificate.by_others(at) <= need * (1.0 + IMPLIED) {
             self.certificate.forget(at);
@@ -340,11 +346,6 @@ impl Model {
         self.theta = fit(&self.certificate);
         self.judged.clear();
     }
-}
-
-/// Returns what the need of a shape counts as in a certificate, where single samples have a factor.
-fn counted(shape: StepShape, need: Bytes, alone: u64) -> Bytes {
-    if shape.samples == 1 && 0 < alone { Bytes::from_f64_ceil(need.as_f64() * factor(alone)) } else { need }
 }
 
 /// A model as it is written: what was read, and nothing that follows from it.
@@ -360,7 +361,7 @@ struct State {
     #[serde(default)]
     lift: Option<Lift>,
     #[serde(default)]
-    alone: u64,
+    alone: Alone,
     is_provisional: bool,
 }
 
