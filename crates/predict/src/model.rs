@@ -107,18 +107,13 @@ impl Model {
     /// Returns the need of a shape, with the certificate widened `margin` times.
     pub(crate) fn need(&self, shape: StepShape, margin: f64, config: &PredictorConfig) -> Need {
         let it = self.judgement(shape);
-        let upper = self.widened(it.bound * margin, config).max(it.lower);
+        let upper = Bytes::from_f64_ceil(self.widened(it.bound * margin, config)).saturating_add(config.beside);
+        let upper = upper.max(it.lower);
         Need { upper, expected: Bytes::from_f64_ceil(it.point).min(upper).max(it.lower) }
     }
 
-    /// Returns the bound of a shape by what the certificate says alone.
-    fn bound(&self, shape: StepShape, config: &PredictorConfig) -> Bytes {
-        self.widened(self.judgement(shape).bound, config)
-    }
-
-    fn widened(&self, bound: f64, config: &PredictorConfig) -> Bytes {
-        let bound = bound * factor(self.stretch.most()) * (1.0 + config.rounding_margin);
-        Bytes::from_f64_ceil(bound).saturating_add(config.beside)
+    fn widened(&self, bound: f64, config: &PredictorConfig) -> f64 {
+        bound * factor(self.stretch.most()) * (1.0 + config.rounding_margin)
     }
 
     /// Drops what was worked out.
@@ -191,9 +186,11 @@ impl Model {
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        let is_first_alone = it.shape.samples == 1 && !self.readings.contains_key(&it.shape);
+        let is_known = self.readings.contains_key(&it.shape);
         let is_news = self.keep(it, nodes, is_above && !is_explained);
-        if is_first_alone && is_news {
+        if is_news && 1 < it.shape.samples {
+            self.raise_alone(it, config);
+        } else if is_news && !is_known {
             self.compare_with_batches(config);
         }
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
@@ -206,25 +203,31 @@ impl Model {
     fn compare_with_batches(&mut self, config: &PredictorConfig) {
         let of = |(shape, known): (&StepShape, &Readings)| ShapeNeed { shape: *shape, need: Bytes(known.needs.most()) };
         let batches = self.readings.iter().map(of).filter(|it| 1 < it.shape.samples);
-        let lacks = |it: &ShapeNeed| it.need.share_of(self.bound(it.shape, config));
-        if let Some(worst) = batches.max_by(|one, other| lacks(one).total_cmp(&lacks(other))) {
+        let worst = batches.max_by(|one, other| self.beyond(*one, config).total_cmp(&self.beyond(*other, config)));
+        if let Some(worst) = worst {
             self.raise_alone(worst, config);
         }
     }
 
-    /// Counts single samples as so much more that the reading of a batch is not above its bound, for good, and says whether
-    /// that does.
+    /// Counts single samples as so much more that what a batch took is not above what they bound it by, for good, and says
+    /// whether that does.
     fn raise_alone(&mut self, it: ShapeNeed, config: &PredictorConfig) -> bool {
-        if it.shape.samples <= 1 || it.need.as_f64() <= self.bound(it.shape, config).as_f64() * EVIDENT {
+        if it.shape.samples <= 1 || self.beyond(it, config) <= EVIDENT {
             return false;
         }
         let before = self.alone;
         let raised = before.raised(|alone| {
             self.count_again(alone);
-            it.need <= self.bound(it.shape, config)
+            self.beyond(it, config) <= 1.0
         });
         self.count_again(raised.unwrap_or(before));
         raised.is_some()
+    }
+
+    /// Returns how many times the bound by tensors alone was needed: what stands on top of it is not there to hide how much
+    /// batches take.
+    fn beyond(&self, it: ShapeNeed, config: &PredictorConfig) -> f64 {
+        it.need.as_f64() / self.widened(self.judgement(it.shape).bound, config)
     }
 
     /// Lets the certificate have every need as it counts now, those of single samples by a factor.

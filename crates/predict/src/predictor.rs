@@ -53,6 +53,12 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// not, and so every reading is at least the need with one; the others, as large as any that was seen, stand on top of each
 /// bound with what is packed.
 ///
+/// # Single samples
+///
+/// A batch may take more for each sample than one by itself: permuting the axes of a batch of one copies nothing, for example.
+/// So what was read of single samples bounds batches only as far as these agree: from the first batch that took more, be it
+/// read before or after, it counts by a factor, at most 2, and for good.
+///
 /// # Tables that double
 ///
 /// Where a program keeps its graph in hash tables, these double from one shape to the next, and what they take is no
