@@ -5,6 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::recent::{factor, parts};
 
+/// A batch that is above its bound by less than this says nothing of single samples: where bounds are bare, 1 % is what the
+/// rounding of allocations adds.
+pub(crate) const EVIDENT: f64 = 1.01;
+
+/// A single sample that lowers the bound of two by less than this is not held against what was read of batches.
+pub(crate) const TELLING: f64 = 1.001;
+
 /// Single samples count as no more than so many times what was read of them: what batches take beyond that has other causes.
 const MOST: f64 = 2.0;
 

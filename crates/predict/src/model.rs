@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_types::{Bytes, Features, StepShape};
 use serde::{Deserialize, Serialize};
 
-use crate::alone::Alone;
+use crate::alone::{Alone, EVIDENT, TELLING};
 use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
 use crate::judged::Judged;
@@ -17,10 +17,6 @@ use crate::{PredictError, PredictorConfig};
 
 /// A need that the bound of the others lies so near above is implied by them.
 const IMPLIED: f64 = 5e-7;
-
-/// A batch that is above its bound by less than this says nothing of single samples: where bounds are bare, 1 % is what the
-/// rounding of allocations adds.
-const EVIDENT: f64 = 1.01;
 
 /// The bound and the estimate of one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -186,11 +182,13 @@ impl Model {
         if let Some(lift) = self.lift.filter(|it| it.is_over(self.n_observations)) {
             self.lapse(lift);
         }
-        let is_known = self.readings.contains_key(&it.shape);
+        let is_new = !self.readings.contains_key(&it.shape);
+        let pair = (is_new && it.shape.samples == 1).then(|| it.shape.with_samples(2));
+        let two = pair.map(|it| self.certificate.value(it));
         let is_news = self.keep(it, nodes, is_above && !is_explained);
         if is_news && 1 < it.shape.samples {
             self.raise_alone(it, config);
-        } else if is_news && !is_known {
+        } else if pair.map(|it| self.certificate.value(it) * TELLING) < two {
             self.compare_with_batches(config);
         }
         let bound = if is_news { self.certificate.value(it.shape) } else { self.judgement(it.shape).bound };
@@ -227,7 +225,7 @@ impl Model {
     /// Returns how many times the bound by tensors alone was needed: what stands on top of it is not there to hide how much
     /// batches take.
     fn beyond(&self, it: ShapeNeed, config: &PredictorConfig) -> f64 {
-        it.need.as_f64() / self.widened(self.judgement(it.shape).bound, config)
+        it.need.as_f64() / self.widened(self.certificate.value(it.shape), config)
     }
 
     /// Lets the certificate have every need as it counts now, those of single samples by a factor.
