@@ -7,6 +7,8 @@ use plimsoll_guard::GuardError;
 use plimsoll_predict::{PartReading, Violation};
 use plimsoll_step::{ForwardPasses, Pass, StepError};
 use plimsoll_types::{Budget, Bytes, Extent, ItemsMeasured, StepShape};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::controller::Controller;
 use crate::signal::StopFlag;
@@ -278,11 +280,11 @@ impl Items<'_> {
 fn spread(n: usize, k: usize, seed: u64) -> Vec<usize> {
     let k = k.min(n);
     let bound = |part: usize| usize::try_from(part as u128 * n as u128 / k as u128).unwrap_or(n);
-    let place = |part: usize| {
+    let place = |(part, number): (usize, u64)| {
         let (from, to) = (bound(part), bound(part + 1));
-        if part + 1 == k { n - 1 } else { from + usize::try_from(mixed(seed, part as u64)).unwrap_or(0) % (to - from) }
+        if part + 1 == k { n - 1 } else { from + usize::try_from(number).unwrap_or(0) % (to - from) }
     };
-    (0..k).map(place).collect()
+    (0..k).zip(numbers(seed)).map(place).collect()
 }
 
 /// Chooses about `k` items of groups of these sizes, some of each of as few groups as have a few.
@@ -292,16 +294,15 @@ fn spread_in(groups: &[usize], k: usize, seed: u64) -> Vec<(usize, Vec<usize>)> 
     let few: usize = full.iter().map(|group| groups[*group].min(OF_A_GROUP)).sum();
     let n_groups = (k * full.len()).div_ceil(few.max(1)).clamp(1, full.len().max(1));
     let of_each = k.div_ceil(n_groups);
-    let of = |group: usize| (group, spread(groups[group], of_each.min(groups[group]), mixed(seed, group as u64)));
+    let seeds: Vec<_> = numbers(seed).take(groups.len()).collect();
+    let of = |group: usize| (group, spread(groups[group], of_each.min(groups[group]), seeds[group]));
     spread(full.len(), n_groups, seed).into_iter().map(|at| of(full[at])).collect()
 }
 
-/// Mixes two numbers as `SplitMix64` does; half of the bits are enough for a place.
-fn mixed(seed: u64, at: u64) -> u64 {
-    let mut z = seed.wrapping_add(at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)) >> 32
+/// Returns what decides about places, the same for the same seed; half of the bits are enough for one.
+fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+    let mut random = SplitMix64::seed_from_u64(seed);
+    std::iter::repeat_with(move || random.next_u64() >> 32)
 }
 
 #[cfg(test)]
