@@ -71,7 +71,7 @@
 //!   by a rule over the batch, the length and the layer's width (`burn_std::MatmulTransformPolicy`), and gives each sample
 //!   a gradient of the layer of its own in the second case; a model that flattens to rows first is one program.
 //!   On Flex a batch may take more than single samples say, since permuting the axes of a batch of one copies nothing: from
-//!   the first batch on that shows it, what was read of single samples counts as so much more, for good (25 of 10 000
+//!   the first batch on that shows it, what was read of single samples counts as so much more, for good (11 of 10 000
 //!   readings above their bounds in a simulation, 309 without).
 //!   The first reading above its bound lifts the key ([`Residual::violated`], [`ReservedResidual::widened`]), but that one
 //!   step was not foreseen.
