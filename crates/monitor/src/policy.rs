@@ -1,6 +1,6 @@
 //! What the log says of the policy that chose the sizes.
 
-use plimsoll_types::{Cells, Extent, Knobs, RunStarted, part_size};
+use plimsoll_types::{Cells, Extent, Knobs, MicroBatch, RunStarted, part_size};
 use serde_json::Value;
 
 use crate::step_settings::StepSettings;
@@ -73,6 +73,11 @@ impl Policy {
     pub(crate) fn part_size(&self, n_samples: u64, most: u32) -> u32 {
         let is_divided = self.cells.is_empty() && self.kind != "fixed";
         part_size(n_samples, most, if is_divided { self.replicas } else { 1 }, self.small_batch)
+    }
+
+    /// Whether two micro-batches that follow one another may be pieces of one that replicas share.
+    pub(crate) fn may_be_of_one(&self, one: &MicroBatch, next: &MicroBatch) -> bool {
+        1 < self.replicas && one.edges == next.edges
     }
 
     /// Returns how many samples of this extent a micro-batch may have in the end, where samples have lengths.

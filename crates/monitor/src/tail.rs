@@ -42,10 +42,10 @@ impl Tail {
             self.shares.push(step.peak.share_of(step.budget));
         }
         self.n_halved += u64::from(is_halved(step, policy));
-        for it in &step.micro_batches {
-            let allowed = policy.allowed(it.edges);
+        for it in step.micro_batches.chunk_by(|one, next| policy.may_be_of_one(one, next)) {
+            let (allowed, samples) = (policy.allowed(it[0].edges), it.iter().map(|it| it.shape().samples).sum::<u32>());
             self.n_micro_batches += 1;
-            self.n_smaller += u64::from(allowed.is_some_and(|most| it.shape().samples < most));
+            self.n_smaller += u64::from(allowed.is_some_and(|most| samples < most));
             self.n_at_bound += u64::from(allowed.is_some_and(|most| policy.batch_max.is_some_and(|it| it <= most)));
         }
     }

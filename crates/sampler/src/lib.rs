@@ -103,7 +103,7 @@ mod plan;
 mod speeds;
 
 pub use collate::{IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
-pub use deal::deal;
+pub use deal::{cut_for, deal};
 pub use dealer::{BatchToDeal, deal_batches};
 pub use edges::{Edges, cells, edges};
 pub use epoch::EpochCursor;

@@ -1,7 +1,7 @@
 //! What is known of a program's needs, and how its steps are divided by it.
 
 use plimsoll_predict::{Keys, PartReading, Phase, PredictError, Predictor, PredictorConfig};
-use plimsoll_types::{Attempt, Bytes, Observation, Prediction, StepShape, share_of_replica};
+use plimsoll_types::{Attempt, Bytes, Observation, Prediction, StepShape};
 use serde::{Deserialize, Serialize};
 
 use crate::replicas::Replicas;
@@ -111,17 +111,23 @@ impl ProgramNeeds {
         self.fits(shape, found, room.budget)
     }
 
-    /// Divides samples of these lengths, the longest first, between replicas that run their parts at once: into parts of as many
-    /// as each may have, and as are certain to fit into its share of the room.
+    /// Divides samples of these lengths, the longest first, between replicas that run their parts at once: into parts that have
+    /// as many padded positions, and are certain to fit into a replica's share of the room.
+    ///
+    /// None is one of the smallest batches, which have slow kernels, where there may be a larger one.
     pub fn divide_between(&self, replicas: &Replicas, lengths: &[u32], room: Room) -> Vec<StepPart> {
-        let [n_samples, n] = [lengths.len(), replicas.count()].map(|it| u32::try_from(it).unwrap_or(u32::MAX));
-        let most = share_of_replica(n_samples, n, self.keys.small_batch);
         let free = room.budget.saturating_sub(room.resident);
-        let budget = room.resident.saturating_add(Bytes(free.0 / u64::from(n.max(1))));
-        parts(lengths, |_, shape| {
-            let found = room.resident.saturating_add(room.gradients);
-            shape.samples <= most && self.fits(shape, found, budget)
-        })
+        let budget = room.resident.saturating_add(Bytes(free.0 / replicas.count().max(1) as u64));
+        let found = room.resident.saturating_add(room.gradients);
+        let is_within =
+            |shape: StepShape, most| shape.positions() <= most || shape.samples <= self.keys.small_batch + 1;
+        let n_parts = |most| parts(lengths, |_, shape| is_within(shape, most)).len();
+        let (mut too_few, mut most) = (0, lengths.len() as u64 * u64::from(lengths.first().copied().unwrap_or(0)));
+        while too_few + 1 < most {
+            let middle = too_few.midpoint(most);
+            if n_parts(middle) <= replicas.count() { most = middle } else { too_few = middle }
+        }
+        parts(lengths, |_, shape| is_within(shape, most) && self.fits(shape, found, budget))
     }
 
     /// Returns the part that is to run, and to be thrown away, after `n_done` others of samples of these lengths, the longest
@@ -251,6 +257,23 @@ mod tests {
         let part = StepPart { samples: 0..shape.samples as usize, extent: shape.extent() };
         let (resident, peak, page) = (Bytes::ZERO, Some(Bytes::mib(1)), Bytes::ZERO);
         RanPart { part, resident, peak, page, nodes: 0, group: 0, beside: None }
+    }
+
+    #[test]
+    fn replicas_share_what_takes_as_long_and_none_has_a_smallest_batch() {
+        let replicas = Replicas::start(2, || ()).unwrap();
+        let sizes = |small_batch, lengths: &[u32]| {
+            let mut needs = needs(Features::default());
+            needs.keys.small_batch = small_batch;
+            needs.learn(&[ran(PART), ran(StepShape::new(1, 1))], Bytes::ZERO);
+            let room = Room { resident: Bytes::ZERO, gradients: Bytes::ZERO, budget: Bytes::gib(64) };
+            let parts = needs.divide_between(&replicas, lengths, room);
+            parts.iter().map(|it| it.samples.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(4, &[7; 33]), [17, 16]);
+        assert_eq!(sizes(4, &[1; 8]), [5, 3]);
+        assert_eq!(sizes(0, &[40, 40, 10, 10, 10, 10, 10, 10, 10, 10]), [2, 8]);
+        assert_eq!(sizes(0, &[5]), [1]);
     }
 
     #[test]

@@ -67,6 +67,16 @@ impl StepPart {
         samples.step_by(size).map(move |start| Self { samples: start..end.min(start + size), extent })
     }
 
+    /// Cuts it into pieces of these sizes, as many samples together as it has.
+    pub fn cut(self, sizes: Vec<u32>) -> impl Iterator<Item = Self> {
+        let Self { samples: Range { mut start, .. }, extent } = self;
+        sizes.into_iter().map(move |size| {
+            let samples = start..start + size as usize;
+            start = samples.end;
+            Self { samples, extent }
+        })
+    }
+
     /// Returns the shape of the micro-batch.
     pub fn shape(&self) -> StepShape {
         StepShape::of(u32::try_from(self.samples.len()).unwrap_or(u32::MAX), self.extent)

@@ -14,7 +14,7 @@ use crate::config::FitConfig;
 use crate::loader::{
     BadSample, EndedEpoch, Loader, LoaderConfig, LoaderError, LoaderPosition, StepSamples, Wanted, planned_padding,
 };
-use crate::source::Source;
+use crate::source::{Lengths, Source};
 use crate::stopwatch::Lap;
 use crate::too_large::TooLarge;
 
@@ -24,6 +24,7 @@ pub(super) struct Feed<S: Source> {
     loader: Loader<S>,
     config: LoaderConfig,
     is_deterministic: bool,
+    keeps_groups: bool,
     /// From which extents on samples were known to be too large before the run.
     known: Vec<Extent>,
     unfit: Option<Unfit>,
@@ -49,11 +50,13 @@ impl<S: Source> Feed<S> {
         buffer_limit: Bytes,
     ) -> Result<Self, LoaderError> {
         let loader = LoaderConfig { buffer_limit, ..config.loader.clone() };
+        let keeps_groups = matches!(source.lengths(), Lengths::Grouped(_));
         Ok(Self {
             loader: Loader::try_new(&source, None, wanted, &loader)?,
             source,
             config: loader,
             is_deterministic: config.deterministic,
+            keeps_groups,
             known: config.too_large.train.clone(),
             unfit: None,
             agreed: None,
@@ -62,6 +65,11 @@ impl<S: Source> Feed<S> {
             waited: Duration::ZERO,
             under_way: Vec::new(),
         })
+    }
+
+    /// Whether samples are to lie in one micro-batch.
+    pub(super) fn keeps_groups(&self) -> bool {
+        self.keeps_groups
     }
 
     /// Returns the part of the positions that the cells make padding, where it is known.

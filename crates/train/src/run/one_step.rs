@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use plimsoll_fleet::fingerprint;
-use plimsoll_sampler::Worked;
+use plimsoll_policy::Policy;
+use plimsoll_sampler::{Worked, cut_for};
 use plimsoll_step::{
-    Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepRequest, StepTimes, Update,
+    Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepPart, StepRequest, StepTimes, Update,
 };
 use plimsoll_types::{Budget, Bytes, Event, MemoryReading, MicroBatch, Prediction, Stage, StepDone, StepFailed};
 
@@ -79,7 +80,7 @@ impl<J: Job> Run<'_, '_, J> {
         };
         self.training.team().set_samples(fingerprint(&samples.draw));
         Ok(StepRequest {
-            micro_batches,
+            micro_batches: self.cut_for_replicas(micro_batches),
             units: samples.units(self.job.unit()),
             lengths: Vec::new(),
             task_probes: self.job.task_probes(self.training.model()),
@@ -87,6 +88,18 @@ impl<J: Job> Run<'_, '_, J> {
             rescale: Rescale { max_norm: self.job.max_norm(), ..Rescale::default() },
             may_halve: true,
         })
+    }
+
+    /// Cuts micro-batches where replicas would wait for one another, if samples are padded and their sizes those of a policy.
+    fn cut_for_replicas(&self, parts: Vec<StepPart>) -> Vec<StepPart> {
+        let (n, multiple_of) = (self.training.n_beside(), self.config.loader.multiple_of);
+        let is_bucketed = matches!(self.control.controller().policy(), Policy::Bucketed(_));
+        if n <= 1 || !is_bucketed || self.feed.keeps_groups() {
+            return parts;
+        }
+        let batches: Vec<_> = parts.iter().map(|it| (it.shape().samples, it.extent.positions())).collect();
+        let cut = parts.into_iter().zip(cut_for(n, &batches, multiple_of));
+        cut.flat_map(|(part, sizes)| part.cut(sizes)).collect()
     }
 
     /// Runs the parts of a step, and answers those that ran out of memory.

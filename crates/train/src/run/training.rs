@@ -106,6 +106,11 @@ impl<M: Module> Training<M> {
         Ok(())
     }
 
+    /// Returns how many parts of a step run side by side; 1 where a forward pass changes the model.
+    pub(super) fn n_beside(&self) -> usize {
+        self.replicas.as_ref().filter(|_| self.guarded.runs_beside(self.model())).map_or(1, |it| it.count())
+    }
+
     pub(super) fn model(&self) -> &M {
         self.state.model()
     }

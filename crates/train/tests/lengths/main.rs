@@ -10,6 +10,7 @@ mod left_out;
 mod multiple;
 mod ranks;
 mod recomputed;
+mod replicas;
 mod shares;
 mod sources;
 mod streams;
