@@ -35,15 +35,21 @@ pub struct HeapProbe {
 }
 
 impl HeapProbe {
-    /// Opens the heap of the running program; under a control group's limit, glibc keeps no large holes in it from now on.
+    /// Opens the heap of the running program.
+    ///
+    /// From now on glibc keeps what the program gives back, up to a 64th of the machine's memory or 64 MiB for each thread: to take
+    /// it from the system again costs a fault for each page. Under a control group's limit it is up to a 64th of that, in one heap.
     ///
     /// # Errors
     ///
     /// Those of [`try_on`](Self::try_on).
     pub fn try_new() -> Result<Self, ProbeError> {
         let probe = Self::try_on(&Host::new())?;
-        if let Some(limit) = probe.limits.as_ref().map_or(Ok(None), Limits::of_groups)? {
-            holes::keep_small(limit);
+        if let Some(limits) = &probe.limits {
+            match limits.of_groups()? {
+                Some(limit) => holes::keep_few(limit),
+                None => holes::keep_many(limits.total()),
+            }
         }
         Ok(probe)
     }
