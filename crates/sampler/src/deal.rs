@@ -63,7 +63,7 @@ const FEW: u128 = 4;
 ///
 /// # Sources
 ///
-/// The wrap-around rule (R. McNaughton, Scheduling with deadlines and loss functions, Management Science 6, 1959).
+/// The wrap-around rule (Scheduling with deadlines and loss functions, Management Science 6, 1959).
 pub fn cut_for(n_takers: usize, batches: &[(u32, u64)], multiple_of: u32) -> Vec<Vec<u32>> {
     let costs: Vec<_> = batches.iter().map(|(samples, cost)| u64::from(*samples).saturating_mul(*cost)).collect();
     let of = |taker: &Vec<usize>| taker.iter().map(|at| u128::from(costs[*at])).sum::<u128>();
