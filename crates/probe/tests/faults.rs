@@ -26,7 +26,7 @@ fn blocks_that_are_taken_again_cost_no_faults() {
     let host = Host::new();
     let of_group = host.cgroup_limit().unwrap().map(|it| it.limit);
     let all = of_group.map_or(host.memory().unwrap().total, |it| it.min(host.memory().unwrap().total));
-    let block = usize::try_from(all.0 / 1024).unwrap().clamp(16 * PAGE, 8 << 20);
+    let block = usize::try_from(all.0 / 1024).unwrap().clamp(16 * PAGE, 4 << 20);
     let pass = || {
         // As the tensors of a pass: taken one after the other, and given back from the last to the first.
         let mut blocks: Vec<Vec<u8>> = (0..8).map(|_| vec![1; block]).collect();
