@@ -2,7 +2,8 @@
 //!
 //! Burn makes a softmax of five nodes and a normalisation of nine where gradients are wanted, and Flex gathers the patches of a
 //! convolution and computes the error function number by number. Here each of these is one node, whose passes run along rows
-//! of memory; it keeps less for the backward pass, too. So is attention, which goes sample by sample and keeps no scores.
+//! of memory; it keeps less for the backward pass, too. So is attention, which goes sample by sample and keeps no scores, and so is
+//! the loss of a language model, which keeps no logits.
 //!
 //! On another device, or in another precision, a layer is Burn's own.
 
@@ -16,13 +17,15 @@ mod nodes;
 mod numbers;
 #[cfg(feature = "flex")]
 mod rows;
+#[cfg(feature = "flex")]
+mod surprise;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use burn::nn::LayerNorm;
 use burn::nn::conv::Conv2d;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{Int, Tensor, activation};
 
 /// The most channels, in or out, of a convolution that is ours: ours holds the weight several times over, and where there are
 /// many channels its products take longer than what it spares.
@@ -97,6 +100,28 @@ pub(crate) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
         return nodes::softmax(x);
     }
     activation::softmax(x, D - 1)
+}
+
+/// Returns the negative logarithm of the probability of each target, by its weight; none where that is not ours to do.
+///
+/// # Shapes
+///
+/// - `features`: `[n, width]`
+/// - `embedding`: `[vocabulary, width]`; its products with features are logits
+/// - `targets`, each below the vocabulary, and `weights`: `[n]`
+/// - output: `[n]`
+pub(crate) fn surprise(
+    features: &Tensor<2>,
+    embedding: &Tensor<2>,
+    targets: &Tensor<1, Int>,
+    weights: &Tensor<1>,
+) -> Option<Tensor<1>> {
+    #[cfg(feature = "flex")]
+    if is_ours(features) {
+        return Some(nodes::surprise(features.clone(), embedding.clone(), targets.clone(), weights.clone()));
+    }
+    let _ = (features, embedding, targets, weights);
+    None
 }
 
 #[cfg(feature = "flex")]

@@ -6,12 +6,13 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::autodiff::{Autodiff, NodeId};
 use burn::backend::flex::FlexTensor;
-use burn::backend::tensor::FloatTensor;
+use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 use super::attention::{self, Parts};
 use super::numbers::{owned, tensor, width};
+use super::surprise::{self, Surprise};
 use super::{Runs, convolution, rows};
 
 #[backend_extension(Flex, Autodiff)]
@@ -25,6 +26,12 @@ pub(super) trait Layers: Backend {
         key: FloatTensor<Self>,
         value: FloatTensor<Self>,
         runs: Runs,
+    ) -> FloatTensor<Self>;
+    fn surprised(
+        features: FloatTensor<Self>,
+        embedding: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 }
 
@@ -49,6 +56,16 @@ pub(super) fn attend([query, key, value]: [Tensor<2>; 3], runs: &Runs) -> Tensor
     Tensor::from_dispatch(Dispatch::mixed(query, key, value, runs.clone()))
 }
 
+pub(super) fn surprise(
+    features: Tensor<2>,
+    embedding: Tensor<2>,
+    targets: Tensor<1, Int>,
+    weights: Tensor<1>,
+) -> Tensor<1> {
+    let [features, embedding] = [features, embedding].map(Tensor::into_dispatch);
+    Tensor::from_dispatch(Dispatch::surprised(features, embedding, targets.into_dispatch(), weights.into_dispatch()))
+}
+
 impl Layers for Flex {
     fn convolved(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
         convolution::forward(&x, &weight, &bias)
@@ -58,9 +75,12 @@ impl Layers for Flex {
         let [x, gamma, beta] = [x, gamma, beta].map(|it| it.to_contiguous());
         let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
         let mut made = vec![0.0; numbers.len()];
-        for (row, into) in numbers.chunks(width).zip(made.chunks_mut(width)) {
-            rows::normalize(row, (gamma.storage(), beta.storage()), into);
-        }
+        let of_rows = (gamma.storage(), beta.storage());
+        rows::wide(|| {
+            for (row, into) in numbers.chunks(width).zip(made.chunks_mut(width)) {
+                rows::normalize(row, of_rows, into);
+            }
+        });
         tensor(made, x.layout().shape())
     }
 
@@ -68,18 +88,23 @@ impl Layers for Flex {
         let x = x.to_contiguous();
         let numbers: &[f32] = x.storage();
         let mut made = vec![0.0; numbers.len()];
-        rows::gelu(numbers, &mut made);
+        rows::wide(|| rows::gelu(numbers, &mut made));
         tensor(made, x.layout().shape())
     }
 
     fn shares(x: FlexTensor) -> FlexTensor {
         let (width, mut x) = (width(&x), owned(x));
-        x.storage_mut().chunks_mut(width).for_each(rows::softmax);
+        let numbers = x.storage_mut();
+        rows::wide(|| numbers.chunks_mut(width).for_each(|row| rows::softmax(row)));
         x
     }
 
     fn mixed(query: FlexTensor, key: FlexTensor, value: FlexTensor, runs: Runs) -> FlexTensor {
         attention::forward(&Parts::new([query, key, value], runs.slopes.len()), &runs)
+    }
+
+    fn surprised(features: FlexTensor, embedding: FlexTensor, targets: FlexTensor, weights: FlexTensor) -> FlexTensor {
+        Surprise::new(features, embedding, targets, weights).forward()
     }
 }
 
@@ -97,6 +122,9 @@ struct Softmax;
 
 #[derive(Debug)]
 struct Attention;
+
+#[derive(Debug)]
+struct Surprised;
 
 impl Backward<Flex, 3> for Convolution {
     /// Input and weight.
@@ -125,9 +153,12 @@ impl Backward<Flex, 3> for Normalization {
         let [x, gamma] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
         let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
         let [mut by_gamma, mut by_beta] = [(); 2].map(|()| vec![0.0; width]);
-        for (row, gradient) in numbers.chunks(width).zip(gradient.storage_mut().chunks_mut(width)) {
-            rows::normalize_backward(row, gamma.storage(), gradient, (&mut by_gamma, &mut by_beta));
-        }
+        let (gamma_numbers, of) = (gamma.storage(), gradient.storage_mut());
+        rows::wide(|| {
+            for (row, gradient) in numbers.chunks(width).zip(of.chunks_mut(width)) {
+                rows::normalize_backward(row, gamma_numbers, gradient, (&mut by_gamma, &mut by_beta));
+            }
+        });
         let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
         for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
             if let Some(node) = node {
@@ -145,7 +176,8 @@ impl Backward<Flex, 1> for Gelu {
         let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
-        rows::gelu_backward(x.storage(), gradient.storage_mut());
+        let (numbers, of) = (x.storage(), gradient.storage_mut());
+        rows::wide(|| rows::gelu_backward(numbers, of));
         if let Some(node) = of_x {
             grads.register::<Flex>(node.id, gradient);
         }
@@ -160,9 +192,12 @@ impl Backward<Flex, 1> for Softmax {
         let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let (made, width): (&[f32], _) = (ops.state.storage(), width(&ops.state));
-        for (row, gradient) in made.chunks(width).zip(gradient.storage_mut().chunks_mut(width)) {
-            rows::softmax_backward(row, gradient);
-        }
+        let of: &mut [f32] = gradient.storage_mut();
+        rows::wide(|| {
+            for (row, gradient) in made.chunks(width).zip(of.chunks_mut(width)) {
+                rows::softmax_backward(row, gradient);
+            }
+        });
         if let Some(node) = of_x {
             grads.register::<Flex>(node.id, gradient);
         }
@@ -178,6 +213,21 @@ impl Backward<Flex, 3> for Attention {
         let parts = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
         let made = attention::backward(&Parts::new(parts, runs.slopes.len()), &runs, &gradient);
         for (node, gradient) in ops.parents.into_iter().zip([made.query, made.key, made.value]) {
+            if let Some(node) = node {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+impl Backward<Flex, 2> for Surprised {
+    /// What surprises, and the gradients of its sum.
+    type State = (Surprise, surprise::Gradients);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let (gradient, (surprise, of_sum)) = (grads.consume::<Flex>(&ops.node), ops.state);
+        let made = surprise.backward(of_sum, &gradient);
+        for (node, gradient) in ops.parents.into_iter().zip(made) {
             if let Some(node) = node {
                 grads.register::<Flex>(node.id, gradient);
             }
@@ -249,6 +299,24 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
                 let (query, key, value) = (query.into_primitive(), key.into_primitive(), value.into_primitive());
                 prep.finish(Flex::mixed(query, key, value, runs))
             }
+        }
+    }
+
+    fn surprised(
+        features: FloatTensor<Self>,
+        embedding: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [features.node(), embedding.node()];
+        let (features, embedding) = (features.into_primitive(), embedding.into_primitive());
+        let surprise = Surprise::new(features, embedding, targets, weights.into_primitive());
+        match Surprised.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (made, gradients) = surprise.forward_and_back();
+                prep.finish((surprise, gradients), made)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(surprise.forward()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Functions of rows of numbers, forward and backward, in loops that a compiler makes vectors of.
+//! Functions of rows of numbers, forward and backward, in loops that a compiler makes vectors of: as wide as the processor's where
+//! they are called within [`wide`], since they are always inlined.
 
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
@@ -11,12 +12,19 @@ const STRANDS: usize = 8;
 /// Below it, an exponential is taken for 0: the smallest normal number is not far.
 const LEAST: f32 = -87.0;
 
+/// Runs loops in the widest vectors that the processor has.
+///
+/// The numbers are the same in vectors of any width.
+pub(super) fn wide<R>(loops: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(loops)
+}
+
 /// Returns the exponential of a number that is not above 0, to the last bit but one.
 ///
 /// # Sources
 ///
 /// The polynomial of `expf` in Moshier's Cephes library, whose error is below 1e-7.
-#[inline]
+#[inline(always)]
 fn exp(x: f32) -> f32 {
     /// Adding it leaves a whole number in the lowest bits.
     const WHOLE: f32 = 12_582_912.0;
@@ -38,7 +46,7 @@ fn exp(x: f32) -> f32 {
 /// # Sources
 ///
 /// The error function by 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964: within 1.5e-7.
-#[inline]
+#[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
     /// The density at 0.
     const HIGHEST: f32 = 0.398_942_3;
@@ -50,11 +58,13 @@ fn normal(x: f32) -> (f32, f32) {
     (if x < 0.0 { tail } else { 1.0 - tail }, HIGHEST * bell)
 }
 
+#[inline(always)]
 pub(super) fn gelu(x: &[f32], into: &mut [f32]) {
     into.iter_mut().zip(x).for_each(|(into, x)| *into = x * normal(*x).0);
 }
 
 /// Turns the gradient of what [`gelu`] returned into that of `x`.
+#[inline(always)]
 pub(super) fn gelu_backward(x: &[f32], gradient: &mut [f32]) {
     for (gradient, x) in gradient.iter_mut().zip(x) {
         let (below, density) = normal(*x);
@@ -63,7 +73,25 @@ pub(super) fn gelu_backward(x: &[f32], gradient: &mut [f32]) {
 }
 
 /// Turns a row into what its softmax is.
+#[inline(always)]
 pub(super) fn softmax(row: &mut [f32]) {
+    share(row, 1.0);
+}
+
+/// Turns logits into the gradient of what it returns: how surprising a target is, the negative logarithm of its probability, by
+/// a weight.
+#[inline(always)]
+pub(super) fn surprise(row: &mut [f32], target: usize, weight: f32) -> f32 {
+    let own = row[target];
+    let (most, sum) = share(row, weight);
+    row[target] -= weight;
+    weight * (sum.ln() + (most - own))
+}
+
+/// Divides `all` among a row in proportion to its exponentials, and returns the most of the row, and the sum of the exponentials
+/// less that.
+#[inline(always)]
+fn share(row: &mut [f32], all: f32) -> (f32, f32) {
     let mut most = [f32::NEG_INFINITY; STRANDS];
     for part in row.chunks(STRANDS) {
         most.iter_mut().zip(part).for_each(|(most, it)| *most = if *most < *it { *it } else { *most });
@@ -72,13 +100,16 @@ pub(super) fn softmax(row: &mut [f32]) {
     for it in row.iter_mut() {
         *it = exp(*it - most);
     }
-    let scale = 1.0 / sum(row.len(), |at| row[at]);
+    let sum = sum(row.len(), |at| row[at]);
+    let scale = all / sum;
     for it in row {
         *it *= scale;
     }
+    (most, sum)
 }
 
 /// Turns the gradient of a row that [`softmax`] has made into that of the row before.
+#[inline(always)]
 pub(super) fn softmax_backward(row: &[f32], gradient: &mut [f32]) {
     let row = &row[..gradient.len()];
     let mean = sum(row.len(), |at| row[at] * gradient[at]);
@@ -86,6 +117,7 @@ pub(super) fn softmax_backward(row: &[f32], gradient: &mut [f32]) {
 }
 
 /// The mean of a row, and one divided by its standard deviation.
+#[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let share = 1.0 / row.len() as f32;
     let mean = sum(row.len(), |at| row[at]) * share;
@@ -93,6 +125,7 @@ fn moments(row: &[f32]) -> (f32, f32) {
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
+#[inline(always)]
 pub(super) fn normalize(row: &[f32], (gamma, beta): (&[f32], &[f32]), into: &mut [f32]) {
     let (mean, scale) = moments(row);
     for (((into, it), gamma), beta) in into.iter_mut().zip(row).zip(gamma).zip(beta) {
@@ -101,6 +134,7 @@ pub(super) fn normalize(row: &[f32], (gamma, beta): (&[f32], &[f32]), into: &mut
 }
 
 /// Turns the gradient of what [`normalize`] has made of a row into that of the row, and adds those of `gamma` and `beta`.
+#[inline(always)]
 pub(super) fn normalize_backward(
     row: &[f32],
     gamma: &[f32],
@@ -124,7 +158,7 @@ pub(super) fn normalize_backward(
 }
 
 /// Returns the sum of what `of` says of each of `n` places.
-#[inline]
+#[inline(always)]
 pub(super) fn sum(n: usize, of: impl Fn(usize) -> f32) -> f32 {
     let (mut strands, whole) = ([0.0; STRANDS], n - n % STRANDS);
     for start in (0..whole).step_by(STRANDS) {

@@ -141,3 +141,24 @@ fn attention_in_runs_is_that_of_scores_with_all_others_out_of_sight() {
         check(&query, ours, burns, others);
     }
 }
+
+#[test]
+fn what_surprises_is_burns_with_its_gradients() {
+    for (n, width, vocabulary) in [(1, 3, 5), (150, 12, 37), (300, 8, 64)] {
+        let (features, embedding) = (random([n, width]), random([vocabulary, width]));
+        let targets: Vec<_> = (0..n).map(|row| i32::try_from(row * 7 % vocabulary).unwrap()).collect();
+        let targets = Tensor::<1, Int>::from_data(TensorData::new(targets, [n]), &device());
+        let weights: Vec<_> = (0..n).map(|row| (row % 3) as f32 / 2.0).collect();
+        let weights = Tensor::<1>::from_data(TensorData::new(weights, [n]), &device());
+        let ours = |x: Tensor<2>| surprise(&x, &embedding, &targets, &weights).unwrap().reshape([n, 1]);
+        let burns = |x: Tensor<2>| {
+            let all = activation::log_softmax(x.matmul(embedding.clone().transpose()), 1);
+            (all.gather(1, targets.clone().reshape([n, 1])) * weights.clone().reshape([n, 1])).neg()
+        };
+        let others = |gradients: &_| numbers(embedding.grad(gradients).unwrap());
+        check(&features, ours, burns, others);
+        // Each of as much gradient, as in a loss.
+        let twice = |it: Tensor<2>| it.sum().reshape([1, 1]).repeat_dim(0, 2);
+        check(&features, |x| twice(ours(x)), |x| twice(burns(x)), others);
+    }
+}

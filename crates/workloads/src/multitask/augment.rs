@@ -54,17 +54,21 @@ pub(crate) fn warped(source: &[u8], sides: [usize; 2], by: Augmentation, chance:
     let [shift_x, shift_y] = sides.map(|side| chance.around_zero(SHIFT * side as f32));
     let [centre_x, centre_y] = sides.map(|side| (side as f32 - 1.0) / 2.0);
     let [width, height] = sides;
-    let mut warped = vec![0; source.len()];
-    for (at, place) in (0..width * height).map(|at| (at, (at % width, at / width))) {
-        let v = (place.1 as f32 - centre_y) * stretch_y;
-        let u = (place.0 as f32 - centre_x) * stretch_x + slant * v;
-        let (x, y) = (cos * u - sin * v + centre_x + shift_x, sin * u + cos * v + centre_y + shift_y);
-        let corners = Corners::around(x, y, sides);
-        for (from, into) in source.chunks_exact(width * height).zip(warped.chunks_exact_mut(width * height)) {
-            into[at] = corners.of(from);
+    let (mut warped, n_pixels) = (vec![0; source.len()], width * height);
+    let mut of_row = Vec::with_capacity(width);
+    for (y, start) in (0..height).zip((0..).step_by(width)) {
+        let v = (y as f32 - centre_y) * stretch_y;
+        of_row.clear();
+        of_row.extend((0..width).map(|x| {
+            let u = (x as f32 - centre_x) * stretch_x + slant * v;
+            let (x, y) = (cos * u - sin * v + centre_x + shift_x, sin * u + cos * v + centre_y + shift_y);
+            Corners::around(x, y, sides)
+        }));
+        for (from, into) in source.chunks_exact(n_pixels).zip(warped.chunks_exact_mut(n_pixels)) {
+            into[start..].iter_mut().zip(&of_row).for_each(|(into, corners)| *into = corners.of(from));
         }
     }
-    recolor(&mut warped, width * height, by.colors, chance);
+    recolor(&mut warped, n_pixels, by.colors, chance);
     blot(&mut warped, sides, chance);
     warped
 }

@@ -110,8 +110,8 @@ fn sums_of(
 /// Returns what each row adds to the mean surprise of a batch: `[batch_size]`.
 fn sample_means(model: &Gpt, Tokens { inputs, targets, weights, sight }: Tokens) -> Tensor<1> {
     let shape = weights.dims();
-    let surprise = model.surprise(model.forward_seeing(inputs, &sight), targets).reshape(shape);
-    (surprise * weights).sum_dim(1).flatten(0, 1)
+    let surprise = model.surprise(model.forward_seeing(inputs, &sight), targets, weights);
+    surprise.reshape(shape).sum_dim(1).flatten(0, 1)
 }
 
 impl Job for Text {

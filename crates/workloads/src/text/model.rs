@@ -9,6 +9,7 @@ use super::attention::{Attention, Look};
 use super::bias::bias;
 use super::cache::Cache;
 use super::sight::Sight;
+use crate::cpu;
 
 /// Size of a [`Gpt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,23 +137,26 @@ impl Gpt {
         features.matmul(self.embedding.weight.val().transpose())
     }
 
-    /// Returns the negative logarithm of the probability of each target.
+    /// Returns the negative logarithm of the probability of each target, by its weight.
     ///
-    /// The logarithm of the sum of all exponentials, less the target's own logit, which is computed once more from its
-    /// row of the embedding: so nothing as large as the logits is gathered from or scattered into.
+    /// Where it is made of logits: the logarithm of the sum of all exponentials, less the target's own logit, which is computed
+    /// once more from its row of the embedding: so nothing as large as the logits is gathered from or scattered into.
     ///
     /// # Shapes
     ///
     /// - `features`: `[batch_size · edge, width]`
-    /// - `targets`: `[batch_size, edge]`
+    /// - `targets` and `weights`: `[batch_size, edge]`
     /// - output: `[batch_size · edge]`, in 32 bits
-    pub fn surprise(&self, features: Tensor<2>, targets: Tensor<2, Int>) -> Tensor<1> {
-        let rows = self.embedding.forward(targets).flatten(0, 1);
-        let own = (features.clone() * rows).cast(DType::F32).sum_dim(1);
-        let logits = self.logits(features).cast(DType::F32);
-        let most = logits.clone().detach().max_dim(1);
-        let log_sum = (logits - most.clone()).exp().sum_dim(1).log() + most;
-        (log_sum - own).flatten(0, 1)
+    pub fn surprise(&self, features: Tensor<2>, targets: Tensor<2, Int>, weights: Tensor<2>) -> Tensor<1> {
+        let (embedding, weights) = (self.embedding.weight.val(), weights.flatten(0, 1));
+        cpu::surprise(&features, &embedding, &targets.clone().flatten(0, 1), &weights).unwrap_or_else(|| {
+            let rows = self.embedding.forward(targets).flatten(0, 1);
+            let own = (features.clone() * rows).cast(DType::F32).sum_dim(1);
+            let logits = self.logits(features).cast(DType::F32);
+            let most = logits.clone().detach().max_dim(1);
+            let log_sum = (logits - most.clone()).exp().sum_dim(1).log() + most;
+            (log_sum - own).flatten(0, 1) * weights
+        })
     }
 
     fn run(&self, tokens: Tensor<2, Int>, mut attend: impl FnMut(&Block, usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {

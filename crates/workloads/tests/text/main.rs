@@ -149,12 +149,18 @@ fn the_loss_is_that_of_the_definition() {
     let tokens = [0, 7, 290, 7, 31, 0];
     let (inputs, targets) = (integers(&tokens[..5], &device), integers(&tokens[1..], &device));
     let logits = values(model.logits(model.forward(inputs.clone())));
-    let nats = values(model.surprise(model.forward(inputs), targets));
+    let nats = surprise(&model, inputs, targets);
     for ((row, target), found) in logits.chunks_exact(logits.len() / 5).zip(&tokens[1..]).zip(nats) {
         let sum: f64 = row.iter().map(|it| f64::from(*it).exp()).sum();
         let expected = sum.ln() - f64::from(row[usize::from(*target)]);
         assert!((f64::from(found) - expected).abs() < 1e-5, "{found} {expected}");
     }
+}
+
+/// Returns how surprising each target is.
+fn surprise(model: &Gpt, inputs: Tensor<2, Int>, targets: Tensor<2, Int>) -> Vec<f32> {
+    let weights = Tensor::ones(targets.dims(), &targets.device());
+    values(model.surprise(model.forward(inputs), targets, weights))
 }
 
 fn integers(tokens: &[u16], device: &Device) -> Tensor<2, Int> {
@@ -215,7 +221,7 @@ fn a_validation_is_the_mean_over_tokens_and_over_bytes() {
         let piece = sections.piece(id);
         n_bytes += corpus.tokenizer.decode(&piece[1..]).unwrap().len();
         let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
-        let nats = values(valid.surprise(valid.forward(inputs), targets));
+        let nats = surprise(&valid, inputs, targets);
         sum += nats.iter().map(|it| f64::from(*it)).sum::<f64>();
         n += nats.len();
     }

@@ -13,7 +13,7 @@ use burn::tensor::Device;
 
 use crate::common::check_splits;
 use crate::parts::collated;
-use crate::{MODEL, config, integers, model, validate, values};
+use crate::{MODEL, config, integers, model, surprise, validate};
 
 const LONGEST: u32 = 40;
 const OVERLAP: u32 = 12;
@@ -43,8 +43,7 @@ fn a_prediction_sees_what_its_piece_repeats_and_is_counted_once() {
     for id in both_kinds(&corpus) {
         let (piece, n_repeated) = (corpus.train.piece(id), corpus.train.n_repeated(id));
         let surprise = |piece: &[u16]| {
-            let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
-            values(model.surprise(model.forward(inputs), targets))
+            surprise(&model, integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device))
         };
         let mean = |nats: &[f32]| nats.iter().map(|it| f64::from(*it)).sum::<f64>() / nats.len() as f64;
         let buffer = collated(&job, &[Part::new(vec![id.into()], LONGEST)], StepShape::new(1, LONGEST));
@@ -96,7 +95,7 @@ fn a_validation_counts_what_is_predicted_and_sees_what_is_repeated() {
     for id in (0..).take(sections.len()) {
         let (piece, n_repeated) = (sections.piece(id), sections.n_repeated(id));
         let (inputs, targets) = (integers(&piece[..piece.len() - 1], &device), integers(&piece[1..], &device));
-        let nats = values(valid.surprise(valid.forward(inputs), targets));
+        let nats = surprise(&valid, inputs, targets);
         sum += nats[n_repeated..].iter().map(|it| f64::from(*it)).sum::<f64>();
         n_tokens += nats.len() - n_repeated;
     }

@@ -1,0 +1,110 @@
+//! How surprised a model is: the negative logarithm of the probability of each target, by a weight.
+//!
+//! The logits are of a few rows at a time, and none of them is kept. The gradients of the sum are made on the way forward, while
+//! the logits are at hand, and scaled on the way back: memory grows with the features and not with the vocabulary, and no logit
+//! is made twice.
+//!
+//! # Sources
+//!
+//! The fused linear cross-entropy of Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM Training", 2024.
+
+use std::ops::Range;
+
+use burn::backend::Flex;
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::ops::{FloatTensorOps, IntTensorOps};
+use burn::tensor::{IntDType, Shape};
+
+use super::numbers::{owned, tensor, width};
+use super::rows;
+
+/// Rows of logits that are made at a time.
+const BLOCK: usize = 128;
+
+/// What surprises: features of `[n, width]`, an embedding of `[vocabulary, width]`, and `n` targets and weights.
+#[derive(Clone, Debug)]
+pub(super) struct Surprise {
+    features: FlexTensor,
+    embedding: FlexTensor,
+    targets: FlexTensor,
+    weights: FlexTensor,
+}
+
+/// The gradients of features and embedding.
+#[derive(Clone, Debug)]
+pub(super) struct Gradients([FlexTensor; 2]);
+
+impl Surprise {
+    pub(super) fn new(features: FlexTensor, embedding: FlexTensor, targets: FlexTensor, weights: FlexTensor) -> Self {
+        let [features, embedding, weights] = [features, embedding, weights].map(|it| it.to_contiguous());
+        Self { features, embedding, targets: Flex::int_cast(targets, IntDType::I64).to_contiguous(), weights }
+    }
+
+    /// Returns how surprising each target is, by its weight: `[n]`.
+    pub(super) fn forward(&self) -> FlexTensor {
+        self.by_block(|_, _, _| ())
+    }
+
+    /// Returns the gradients of the sum as well.
+    pub(super) fn forward_and_back(&self) -> (FlexTensor, Gradients) {
+        let both = [&self.features, &self.embedding];
+        let mut made = both.map(|it| vec![0.0_f32; it.layout().shape().num_elements()]);
+        let [of_features, of_embedding] = &mut made;
+        let width = width(&self.features);
+        let surprise = self.by_block(|at, features, of_logits| {
+            let of_block = Flex::float_matmul(of_logits.clone(), self.embedding.clone());
+            of_features[at.start * width..at.end * width].copy_from_slice(of_block.storage());
+            let of_all = Flex::float_matmul(of_logits.transpose(0, 1), features);
+            let of_all: &[f32] = of_all.storage();
+            rows::wide(|| of_embedding.iter_mut().zip(of_all).for_each(|(into, from)| *into += from));
+        });
+        let [features, embedding] = made;
+        let gradients = [(features, both[0]), (embedding, both[1])].map(|(it, of)| tensor(it, of.layout().shape()));
+        (surprise, Gradients(gradients))
+    }
+
+    /// Turns the gradients of the sum into those of what has this gradient.
+    pub(super) fn backward(self, of_sum: Gradients, gradient: &FlexTensor) -> [FlexTensor; 2] {
+        let gradient = gradient.to_contiguous();
+        let factors: &[f32] = gradient.storage();
+        if let Some(factor) = factors.first().filter(|first| factors.iter().all(|it| it == *first)) {
+            return of_sum.0.map(|it| {
+                let mut it = owned(it);
+                let numbers: &mut [f32] = it.storage_mut();
+                rows::wide(|| numbers.iter_mut().for_each(|it| *it *= factor));
+                it
+            });
+        }
+        let weights = Flex::float_mul(self.weights, gradient);
+        Self { weights, ..self }.forward_and_back().1.0
+    }
+
+    /// Returns how surprising the targets are; `back` is told the rows of each block, their features and the gradient of their
+    /// logits.
+    fn by_block(&self, mut back: impl FnMut(&Range<usize>, FlexTensor, FlexTensor)) -> FlexTensor {
+        let (n, vocabulary) = (self.features.layout().shape()[0], self.embedding.layout().shape()[0]);
+        let (targets, weights): (&[i64], &[f32]) = (self.targets.storage(), self.weights.storage());
+        let mut made = Vec::with_capacity(n);
+        for start in (0..n).step_by(BLOCK) {
+            let at = start..n.min(start + BLOCK);
+            let features = self.features_of(&at);
+            let mut logits = Flex::float_matmul(features.clone(), self.embedding.clone().transpose(0, 1));
+            let rows = logits.storage_mut().chunks_exact_mut(vocabulary).zip(&targets[at.clone()]);
+            let rows = rows.zip(&weights[at.clone()]);
+            rows::wide(|| {
+                for ((row, target), weight) in rows {
+                    made.push(rows::surprise(row, usize::try_from(*target).unwrap_or(usize::MAX), *weight));
+                }
+            });
+            back(&at, features, logits);
+        }
+        tensor(made, &Shape::from(vec![n]))
+    }
+
+    fn features_of(&self, rows: &Range<usize>) -> FlexTensor {
+        let width = width(&self.features);
+        let strides = vec![width.cast_signed(), 1];
+        let layout = Layout::new(Shape::from(vec![rows.len(), width]), strides, rows.start * width);
+        self.features.clone().with_layout(layout)
+    }
+}
