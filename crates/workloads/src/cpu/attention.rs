@@ -62,19 +62,8 @@ impl Parts {
     fn shares(&self, rows: &Range<usize>, seen: &Range<usize>, slopes: &[f32]) -> FlexTensor {
         let (query, key) = (self.look(&self.query, rows, false), self.look(&self.key, seen, true));
         let mut scores = Flex::float_matmul(query, key);
-        let (scale, first, all): (_, _, &mut [f32]) = (self.scale(), rows.start - seen.start, scores.storage_mut());
-        rows::wide(|| {
-            for (head, slope) in all.chunks_exact_mut(rows.len() * seen.len()).zip(slopes) {
-                for (row, at) in head.chunks_exact_mut(seen.len()).zip(first..) {
-                    let (before, after) = row.split_at_mut(at + 1);
-                    for (place, score) in before.iter_mut().enumerate() {
-                        *score = *score * scale - slope * (at - place) as f32;
-                    }
-                    rows::softmax(before);
-                    after.fill(0.0);
-                }
-            }
-        });
+        let sizes = [rows.len(), seen.len()];
+        rows::wide(rows::Attend(scores.storage_mut(), rows.start - seen.start, sizes, slopes, self.scale()));
         scores
     }
 
@@ -82,15 +71,10 @@ impl Parts {
     fn add(&self, from: &FlexTensor, at: usize, scale: f32, into: &mut [f32]) {
         let (head, from): (_, &[f32]) = (self.head_width(), from.storage());
         let n = from.len() / self.width;
-        rows::wide(|| {
-            for (of_head, from) in from.chunks_exact(n * head).enumerate() {
-                let rows = into[at * self.width..].chunks_exact_mut(self.width);
-                for (row, from) in rows.zip(from.chunks_exact(head)) {
-                    let into = &mut row[of_head * head..][..head];
-                    into.iter_mut().zip(from).for_each(|(into, from)| *into += scale * from);
-                }
-            }
-        });
+        for (of_head, from) in from.chunks_exact(n * head).enumerate() {
+            let into = &mut into[at * self.width..][..n * self.width];
+            rows::wide(rows::AddRows(from, head, scale, into, [of_head * head, self.width]));
+        }
     }
 
     fn zeros(&self) -> Vec<f32> {
@@ -123,12 +107,7 @@ pub(super) fn backward(parts: &Parts, runs: &Runs, gradient: &FlexTensor) -> Gra
         let of_value = Flex::float_matmul(shares.transpose(1, 2), of_mixed.clone());
         parts.add(&of_value, seen.start, 1.0, &mut value);
         let mut of_scores = Flex::float_matmul(of_mixed, parts.look(&parts.value, &seen, true));
-        let (numbers, of): (&[f32], &mut [f32]) = (shares.storage(), of_scores.storage_mut());
-        rows::wide(|| {
-            for (row, of_row) in numbers.chunks_exact(seen.len()).zip(of.chunks_exact_mut(seen.len())) {
-                rows::softmax_backward(row, of_row);
-            }
-        });
+        rows::wide(rows::SoftmaxBackward(seen.len(), shares.storage(), of_scores.storage_mut()));
         let of_key = Flex::float_matmul(of_scores.transpose(1, 2), parts.look(&parts.query, &rows, false));
         parts.add(&of_key, seen.start, parts.scale(), &mut key);
         let of_query = Flex::float_matmul(of_scores, parts.look(&parts.key, &seen, false));

@@ -73,14 +73,9 @@ impl Layers for Flex {
 
     fn normalized(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
         let [x, gamma, beta] = [x, gamma, beta].map(|it| it.to_contiguous());
-        let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
+        let numbers: &[f32] = x.storage();
         let mut made = vec![0.0; numbers.len()];
-        let of_rows = (gamma.storage(), beta.storage());
-        rows::wide(|| {
-            for (row, into) in numbers.chunks(width).zip(made.chunks_mut(width)) {
-                rows::normalize(row, of_rows, into);
-            }
-        });
+        rows::wide(rows::Normalize(numbers, (gamma.storage(), beta.storage()), &mut made[..]));
         tensor(made, x.layout().shape())
     }
 
@@ -88,14 +83,13 @@ impl Layers for Flex {
         let x = x.to_contiguous();
         let numbers: &[f32] = x.storage();
         let mut made = vec![0.0; numbers.len()];
-        rows::wide(|| rows::gelu(numbers, &mut made));
+        rows::wide(rows::Gelu(numbers, &mut made[..]));
         tensor(made, x.layout().shape())
     }
 
     fn shares(x: FlexTensor) -> FlexTensor {
         let (width, mut x) = (width(&x), owned(x));
-        let numbers = x.storage_mut();
-        rows::wide(|| numbers.chunks_mut(width).for_each(|row| rows::softmax(row)));
+        rows::wide(rows::Softmax(width, x.storage_mut()));
         x
     }
 
@@ -153,12 +147,8 @@ impl Backward<Flex, 3> for Normalization {
         let [x, gamma] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
         let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
         let [mut by_gamma, mut by_beta] = [(); 2].map(|()| vec![0.0; width]);
-        let (gamma_numbers, of) = (gamma.storage(), gradient.storage_mut());
-        rows::wide(|| {
-            for (row, gradient) in numbers.chunks(width).zip(of.chunks_mut(width)) {
-                rows::normalize_backward(row, gamma_numbers, gradient, (&mut by_gamma, &mut by_beta));
-            }
-        });
+        let of_both = (&mut by_gamma[..], &mut by_beta[..]);
+        rows::wide(rows::NormalizeBackward(numbers, gamma.storage(), gradient.storage_mut(), of_both));
         let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
         for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
             if let Some(node) = node {
@@ -176,8 +166,7 @@ impl Backward<Flex, 1> for Gelu {
         let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
-        let (numbers, of) = (x.storage(), gradient.storage_mut());
-        rows::wide(|| rows::gelu_backward(numbers, of));
+        rows::wide(rows::GeluBackward(x.storage(), gradient.storage_mut()));
         if let Some(node) = of_x {
             grads.register::<Flex>(node.id, gradient);
         }
@@ -192,12 +181,7 @@ impl Backward<Flex, 1> for Softmax {
         let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let (made, width): (&[f32], _) = (ops.state.storage(), width(&ops.state));
-        let of: &mut [f32] = gradient.storage_mut();
-        rows::wide(|| {
-            for (row, gradient) in made.chunks(width).zip(of.chunks_mut(width)) {
-                rows::softmax_backward(row, gradient);
-            }
-        });
+        rows::wide(rows::SoftmaxBackward(width, made, gradient.storage_mut()));
         if let Some(node) = of_x {
             grads.register::<Flex>(node.id, gradient);
         }

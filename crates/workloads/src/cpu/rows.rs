@@ -1,5 +1,5 @@
-//! Functions of rows of numbers, forward and backward, in loops that a compiler makes vectors of: as wide as the processor's where
-//! they are called within [`wide`], since they are always inlined.
+//! Functions of rows of numbers, forward and backward, in loops that a compiler makes vectors of, as wide as the processor's where
+//! [`wide`] runs them.
 
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
@@ -15,8 +15,26 @@ const LEAST: f32 = -87.0;
 /// Runs loops in the widest vectors that the processor has.
 ///
 /// The numbers are the same in vectors of any width.
-pub(super) fn wide<R>(loops: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(loops)
+pub(super) fn wide(loops: impl pulp::NullaryFnOnce) {
+    pulp::Arch::new().dispatch(loops);
+}
+
+/// Names loops over what they are made of. They are always inlined, which a closure or a function that is passed on is not.
+macro_rules! loops {
+    ($(#[$doc:meta])* $name:ident($($field:ident: $kind:ty),+) $body:block) => {
+        $(#[$doc])*
+        pub(super) struct $name<'a>($(pub(super) $kind),+);
+
+        impl pulp::NullaryFnOnce for $name<'_> {
+            type Output = ();
+
+            #[inline(always)]
+            fn call(self) {
+                let Self($($field),+) = self;
+                $body
+            }
+        }
+    };
 }
 
 /// Returns the exponential of a number that is not above 0, to the last bit but one.
@@ -58,34 +76,63 @@ fn normal(x: f32) -> (f32, f32) {
     (if x < 0.0 { tail } else { 1.0 - tail }, HIGHEST * bell)
 }
 
-#[inline(always)]
-pub(super) fn gelu(x: &[f32], into: &mut [f32]) {
-    into.iter_mut().zip(x).for_each(|(into, x)| *into = x * normal(*x).0);
-}
-
-/// Turns the gradient of what [`gelu`] returned into that of `x`.
-#[inline(always)]
-pub(super) fn gelu_backward(x: &[f32], gradient: &mut [f32]) {
-    for (gradient, x) in gradient.iter_mut().zip(x) {
-        let (below, density) = normal(*x);
-        *gradient *= below + x * density;
+loops! {
+    /// Multiplies each number by the probability that a normal one is below it.
+    Gelu(x: &'a [f32], into: &'a mut [f32]) {
+        into.iter_mut().zip(x).for_each(|(into, x)| *into = x * normal(*x).0);
     }
 }
 
-/// Turns a row into what its softmax is.
-#[inline(always)]
-pub(super) fn softmax(row: &mut [f32]) {
-    share(row, 1.0);
+loops! {
+    /// Turns the gradients of what [`Gelu`] has made into those of `x`.
+    GeluBackward(x: &'a [f32], gradient: &'a mut [f32]) {
+        for (gradient, x) in gradient.iter_mut().zip(x) {
+            let (below, density) = normal(*x);
+            *gradient *= below + x * density;
+        }
+    }
 }
 
-/// Turns logits into the gradient of what it returns: how surprising a target is, the negative logarithm of its probability, by
-/// a weight.
-#[inline(always)]
-pub(super) fn surprise(row: &mut [f32], target: usize, weight: f32) -> f32 {
-    let own = row[target];
-    let (most, sum) = share(row, weight);
-    row[target] -= weight;
-    weight * (sum.ln() + (most - own))
+loops! {
+    /// Turns rows into what their softmax is.
+    Softmax(width: usize, rows: &'a mut [f32]) {
+        for row in rows.chunks_mut(width) {
+            share(row, 1.0);
+        }
+    }
+}
+
+loops! {
+    /// Turns scores of positions, each among those that some see of a run and the first of them at a place, into shares of what it
+    /// sees, for each head by its slope.
+    Attend(scores: &'a mut [f32], first: usize, sizes: [usize; 2], slopes: &'a [f32], scale: f32) {
+        let [n_rows, n_seen] = sizes;
+        for (head, slope) in scores.chunks_exact_mut(n_rows * n_seen).zip(slopes) {
+            for (row, at) in head.chunks_exact_mut(n_seen).zip(first..) {
+                let (before, after) = row.split_at_mut(at + 1);
+                for (place, score) in before.iter_mut().enumerate() {
+                    *score = *score * scale - slope * (at - place) as f32;
+                }
+                share(before, 1.0);
+                after.fill(0.0);
+            }
+        }
+    }
+}
+
+loops! {
+    /// Appends how surprising the targets of rows of logits are, the negative logarithms of their probabilities, each by a weight,
+    /// and turns the logits into their gradients.
+    Surprise(logits: &'a mut [f32], targets: &'a [i64], weights: &'a [f32], into: &'a mut Vec<f32>) {
+        let width = logits.len() / targets.len().max(1);
+        for ((row, target), weight) in logits.chunks_exact_mut(width).zip(targets).zip(weights) {
+            let target = usize::try_from(*target).unwrap_or(usize::MAX);
+            let own = row[target];
+            let (most, sum) = share(row, *weight);
+            row[target] -= weight;
+            into.push(weight * (sum.ln() + (most - own)));
+        }
+    }
 }
 
 /// Divides `all` among a row in proportion to its exponentials, and returns the most of the row, and the sum of the exponentials
@@ -108,12 +155,15 @@ fn share(row: &mut [f32], all: f32) -> (f32, f32) {
     (most, sum)
 }
 
-/// Turns the gradient of a row that [`softmax`] has made into that of the row before.
-#[inline(always)]
-pub(super) fn softmax_backward(row: &[f32], gradient: &mut [f32]) {
-    let row = &row[..gradient.len()];
-    let mean = sum(row.len(), |at| row[at] * gradient[at]);
-    gradient.iter_mut().zip(row).for_each(|(gradient, it)| *gradient = it * (*gradient - mean));
+loops! {
+    /// Turns the gradients of rows that [`Softmax`] has made into those of the rows before.
+    SoftmaxBackward(width: usize, made: &'a [f32], gradients: &'a mut [f32]) {
+        for (row, gradient) in made.chunks(width).zip(gradients.chunks_mut(width)) {
+            let row = &row[..gradient.len()];
+            let mean = sum(row.len(), |at| row[at] * gradient[at]);
+            gradient.iter_mut().zip(row).for_each(|(gradient, it)| *gradient = it * (*gradient - mean));
+        }
+    }
 }
 
 /// The mean of a row, and one divided by its standard deviation.
@@ -125,35 +175,62 @@ fn moments(row: &[f32]) -> (f32, f32) {
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
-#[inline(always)]
-pub(super) fn normalize(row: &[f32], (gamma, beta): (&[f32], &[f32]), into: &mut [f32]) {
-    let (mean, scale) = moments(row);
-    for (((into, it), gamma), beta) in into.iter_mut().zip(row).zip(gamma).zip(beta) {
-        *into = (it - mean) * scale * gamma + beta;
+loops! {
+    /// Normalises rows, and scales and shifts them.
+    Normalize(x: &'a [f32], affine: (&'a [f32], &'a [f32]), into: &'a mut [f32]) {
+        let (gamma, beta) = affine;
+        for (row, into) in x.chunks(gamma.len()).zip(into.chunks_mut(gamma.len())) {
+            let (mean, scale) = moments(row);
+            for (((into, it), gamma), beta) in into.iter_mut().zip(row).zip(gamma).zip(beta) {
+                *into = (it - mean) * scale * gamma + beta;
+            }
+        }
     }
 }
 
-/// Turns the gradient of what [`normalize`] has made of a row into that of the row, and adds those of `gamma` and `beta`.
-#[inline(always)]
-pub(super) fn normalize_backward(
-    row: &[f32],
-    gamma: &[f32],
-    gradient: &mut [f32],
-    (of_gamma, of_beta): (&mut [f32], &mut [f32]),
-) {
-    let n = row.len();
-    let (gamma, gradient) = (&gamma[..n], &mut gradient[..n]);
-    let ((mean, scale), share) = (moments(row), 1.0 / n as f32);
-    let all = sum(n, |at| gradient[at] * gamma[at]) * share;
-    let along = sum(n, |at| gradient[at] * gamma[at] * (row[at] - mean)) * share * scale * scale;
-    for ((of_gamma, of_beta), (gradient, it)) in
-        of_gamma.iter_mut().zip(of_beta.iter_mut()).zip(gradient.iter().zip(row))
-    {
-        *of_gamma += gradient * (it - mean) * scale;
-        *of_beta += gradient;
+loops! {
+    /// Turns the gradients of what [`Normalize`] has made into those of the rows, and adds those of `gamma` and `beta`.
+    NormalizeBackward(x: &'a [f32], gamma: &'a [f32], gradients: &'a mut [f32], of_affine: (&'a mut [f32], &'a mut [f32])) {
+        let (of_gamma, of_beta) = of_affine;
+        let (n, share) = (gamma.len(), 1.0 / gamma.len() as f32);
+        for (row, gradient) in x.chunks_exact(n).zip(gradients.chunks_exact_mut(n)) {
+            let (mean, scale) = moments(row);
+            let all = sum(n, |at| gradient[at] * gamma[at]) * share;
+            let along = sum(n, |at| gradient[at] * gamma[at] * (row[at] - mean)) * share * scale * scale;
+            for ((of_gamma, of_beta), (gradient, it)) in
+                of_gamma.iter_mut().zip(of_beta.iter_mut()).zip(gradient.iter().zip(row))
+            {
+                *of_gamma += gradient * (it - mean) * scale;
+                *of_beta += gradient;
+            }
+            for ((gradient, it), gamma) in gradient.iter_mut().zip(row).zip(gamma) {
+                *gradient = scale * (*gradient * gamma - all - (it - mean) * along);
+            }
+        }
     }
-    for ((gradient, it), gamma) in gradient.iter_mut().zip(row).zip(gamma) {
-        *gradient = scale * (*gradient * gamma - all - (it - mean) * along);
+}
+
+loops! {
+    /// Adds numbers, by a factor, to others.
+    Add(from: &'a [f32], factor: f32, into: &'a mut [f32]) {
+        into.iter_mut().zip(from).for_each(|(into, from)| *into += factor * from);
+    }
+}
+
+loops! {
+    /// Adds rows of `n` numbers each, by a factor, to those of others that begin at a place of theirs and have so many each.
+    AddRows(from: &'a [f32], n: usize, factor: f32, into: &'a mut [f32], columns: [usize; 2]) {
+        let [start, width] = columns;
+        for (row, from) in into.chunks_exact_mut(width).zip(from.chunks_exact(n)) {
+            row[start..][..n].iter_mut().zip(from).for_each(|(into, from)| *into += factor * from);
+        }
+    }
+}
+
+loops! {
+    /// Multiplies numbers by a factor.
+    Scale(numbers: &'a mut [f32], factor: f32) {
+        numbers.iter_mut().for_each(|it| *it *= factor);
     }
 }
 

@@ -55,8 +55,7 @@ impl Surprise {
             let of_block = Flex::float_matmul(of_logits.clone(), self.embedding.clone());
             of_features[at.start * width..at.end * width].copy_from_slice(of_block.storage());
             let of_all = Flex::float_matmul(of_logits.transpose(0, 1), features);
-            let of_all: &[f32] = of_all.storage();
-            rows::wide(|| of_embedding.iter_mut().zip(of_all).for_each(|(into, from)| *into += from));
+            rows::wide(rows::Add(of_all.storage(), 1.0, &mut of_embedding[..]));
         });
         let [features, embedding] = made;
         let gradients = [(features, both[0]), (embedding, both[1])].map(|(it, of)| tensor(it, of.layout().shape()));
@@ -70,8 +69,7 @@ impl Surprise {
         if let Some(factor) = factors.first().filter(|first| factors.iter().all(|it| it == *first)) {
             return of_sum.0.map(|it| {
                 let mut it = owned(it);
-                let numbers: &mut [f32] = it.storage_mut();
-                rows::wide(|| numbers.iter_mut().for_each(|it| *it *= factor));
+                rows::wide(rows::Scale(it.storage_mut(), *factor));
                 it
             });
         }
@@ -82,20 +80,15 @@ impl Surprise {
     /// Returns how surprising the targets are; `back` is told the rows of each block, their features and the gradient of their
     /// logits.
     fn by_block(&self, mut back: impl FnMut(&Range<usize>, FlexTensor, FlexTensor)) -> FlexTensor {
-        let (n, vocabulary) = (self.features.layout().shape()[0], self.embedding.layout().shape()[0]);
+        let n = self.features.layout().shape()[0];
         let (targets, weights): (&[i64], &[f32]) = (self.targets.storage(), self.weights.storage());
         let mut made = Vec::with_capacity(n);
         for start in (0..n).step_by(BLOCK) {
             let at = start..n.min(start + BLOCK);
             let features = self.features_of(&at);
             let mut logits = Flex::float_matmul(features.clone(), self.embedding.clone().transpose(0, 1));
-            let rows = logits.storage_mut().chunks_exact_mut(vocabulary).zip(&targets[at.clone()]);
-            let rows = rows.zip(&weights[at.clone()]);
-            rows::wide(|| {
-                for ((row, target), weight) in rows {
-                    made.push(rows::surprise(row, usize::try_from(*target).unwrap_or(usize::MAX), *weight));
-                }
-            });
+            let (targets, weights) = (&targets[at.clone()], &weights[at.clone()]);
+            rows::wide(rows::Surprise(logits.storage_mut(), targets, weights, &mut made));
             back(&at, features, logits);
         }
         tensor(made, &Shape::from(vec![n]))
