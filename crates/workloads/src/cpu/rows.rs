@@ -6,8 +6,8 @@ use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 /// What is added to a variance before its root is taken: the default of Burn's layer.
 const EPSILON: f32 = 1e-5;
 
-/// Sums are taken in as many strands, so that they are one vector wide or two.
-const STRANDS: usize = 8;
+/// Sums are taken in as many strands: the widest vectors have 16 numbers.
+const STRANDS: usize = 16;
 
 /// Below it, an exponential is taken for 0: the smallest normal number is not far.
 const LEAST: f32 = -87.0;
@@ -143,7 +143,7 @@ fn share(row: &mut [f32], all: f32) -> (f32, f32) {
     for part in row.chunks(STRANDS) {
         most.iter_mut().zip(part).for_each(|(most, it)| *most = if *most < *it { *it } else { *most });
     }
-    let most = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    let most = joined(most, |a, b| if a < b { b } else { a });
     for it in row.iter_mut() {
         *it = exp(*it - most);
     }
@@ -241,5 +241,16 @@ pub(super) fn sum(n: usize, of: impl Fn(usize) -> f32) -> f32 {
     for start in (0..whole).step_by(STRANDS) {
         strands.iter_mut().enumerate().for_each(|(at, strand)| *strand += of(start + at));
     }
-    (whole..n).fold(strands.iter().sum(), |sum, at| sum + of(at))
+    strands.iter_mut().zip(whole..n).for_each(|(strand, at)| *strand += of(at));
+    joined(strands, |a, b| a + b)
+}
+
+/// Joins strands two by two, so that none waits for all before it.
+#[inline(always)]
+fn joined(mut strands: [f32; STRANDS], join: impl Fn(f32, f32) -> f32) -> f32 {
+    for half in [STRANDS / 2, STRANDS / 4, STRANDS / 8, STRANDS / 16] {
+        let (some, others) = strands.split_at_mut(half);
+        some.iter_mut().zip(others).for_each(|(it, other)| *it = join(*it, *other));
+    }
+    strands[0]
 }
