@@ -39,7 +39,8 @@ impl Replicas {
             });
             replicas.threads.push(pool.build().map_err(|error| StepError::Device(error.to_string()))?);
         }
-        replicas.run((0..n).map(|_| &warm_up).collect());
+        let mut warm = vec![None; n];
+        side_by_side(&replicas.threads, warm.iter_mut().map(|it| (&warm_up, it)), || ());
         Ok(replicas)
     }
 
@@ -50,13 +51,22 @@ impl Replicas {
 
     /// Does pieces of work, no more than there are threads, side by side; returns what each came to, in their order.
     ///
+    /// The first is done by the caller, if that computes alone as they do: where it waited, it would take turns with them on a
+    /// core.
+    ///
     /// # Panics
     ///
     /// As the work does.
     pub(crate) fn run<R: Send>(&self, work: Vec<impl FnOnce() -> R + Send>) -> Vec<R> {
         assert!(work.len() <= self.threads.len(), "{} pieces of work for {} threads", work.len(), self.threads.len());
         let mut results: Vec<_> = work.iter().map(|_| None).collect();
-        side_by_side(&self.threads, work.into_iter(), &mut results);
+        let mut work = work.into_iter().zip(&mut results);
+        let is_alone = rayon::current_thread_index().is_some() && rayon::current_num_threads() == 1;
+        let own = if is_alone { work.next() } else { None };
+        let is_own = usize::from(own.is_some());
+        side_by_side(&self.threads[is_own..], work, || {
+            own.into_iter().for_each(|(work, result)| *result = Some(work()))
+        });
         results.into_iter().map(|it| it.unwrap_or_else(|| unreachable!("each has a thread"))).collect()
     }
 }
@@ -69,23 +79,23 @@ impl Drop for Replicas {
     }
 }
 
-/// Begins the first piece of work on the first thread, and all others meanwhile.
-fn side_by_side<W: FnOnce() -> R + Send, R: Send>(
+/// Begins each piece of work on a thread of its own, and meanwhile does what is to be done `here`.
+fn side_by_side<'a, W: FnOnce() -> R + Send, R: Send + 'a>(
     threads: &[ThreadPool],
-    mut work: impl Iterator<Item = W>,
-    results: &mut [Option<R>],
+    mut work: impl Iterator<Item = (W, &'a mut Option<R>)>,
+    here: impl FnOnce(),
 ) {
-    let Some((thread, threads)) = threads.split_first() else { return };
-    let (Some(first), Some((result, results))) = (work.next(), results.split_first_mut()) else { return };
+    let (Some((thread, threads)), Some((first, result))) = (threads.split_first(), work.next()) else { return here() };
     thread.in_place_scope(|scope| {
         scope.spawn(|_| *result = Some(first()));
-        side_by_side(threads, work, results);
+        side_by_side(threads, work, here);
     });
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::panic::resume_unwind;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
@@ -107,6 +117,23 @@ mod tests {
         };
         assert_eq!(replicas.run((0..3).map(work).collect()), [(0, false), (1, false), (2, false)]);
         assert_eq!(replicas.run(vec![|| 7]), [7]);
+    }
+
+    #[test]
+    fn a_caller_that_computes_alone_does_the_first_piece_beside_the_others() {
+        let replicas = Replicas::start(3, || ()).unwrap_or_else(|error| panic!("{error}"));
+        let alone = || {
+            drop(ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+            let (all, here) = (Barrier::new(3), thread::current().id());
+            let work = |_| {
+                || {
+                    all.wait();
+                    thread::current().id() == here
+                }
+            };
+            assert_eq!(replicas.run((0..3).map(work).collect()), [true, false, false]);
+        };
+        thread::scope(|scope| scope.spawn(alone).join()).unwrap_or_else(|panic| resume_unwind(panic));
     }
 
     #[test]
