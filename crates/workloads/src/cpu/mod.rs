@@ -23,8 +23,8 @@ mod surprise;
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::nn::LayerNorm;
 use burn::nn::conv::Conv2d;
+use burn::nn::{LayerNorm, RmsNorm};
 use burn::tensor::{Int, Tensor, activation};
 
 /// The most channels, in or out, of a convolution that is ours: ours holds the weight several times over, and where there are
@@ -80,6 +80,15 @@ pub(crate) fn normalize<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tens
     #[cfg(feature = "flex")]
     if let Some(beta) = layer.beta.as_ref().filter(|_| is_ours(&x)) {
         return nodes::normalize(x, layer.gamma.val(), beta.val());
+    }
+    layer.forward(x)
+}
+
+/// Divides rows by the root of the mean of their squares, and scales them.
+pub(crate) fn normalize_rms<const D: usize>(layer: &RmsNorm, x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if is_ours(&x) {
+        return nodes::normalize_rms(x, layer.gamma.val(), layer.epsilon as f32);
     }
     layer.forward(x)
 }

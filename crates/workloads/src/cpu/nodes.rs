@@ -19,6 +19,7 @@ use super::{Runs, convolution, rows};
 pub(super) trait Layers: Backend {
     fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
     fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn scaled(x: FloatTensor<Self>, gamma: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
     fn below(x: FloatTensor<Self>) -> FloatTensor<Self>;
     fn shares(x: FloatTensor<Self>) -> FloatTensor<Self>;
     fn mixed(
@@ -41,6 +42,10 @@ pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>) -> Tens
 
 pub(super) fn normalize<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::normalized(x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()))
+}
+
+pub(super) fn normalize_rms<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f32) -> Tensor<D> {
+    Tensor::from_dispatch(Dispatch::scaled(x.into_dispatch(), gamma.into_dispatch(), epsilon))
 }
 
 pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -79,6 +84,14 @@ impl Layers for Flex {
         tensor(made, x.layout().shape())
     }
 
+    fn scaled(x: FlexTensor, gamma: FlexTensor, epsilon: f32) -> FlexTensor {
+        let [x, gamma] = [x, gamma].map(|it| it.to_contiguous());
+        let numbers: &[f32] = x.storage();
+        let mut made = vec![0.0; numbers.len()];
+        rows::wide(rows::NormalizeRms(numbers, gamma.storage(), epsilon, &mut made[..]));
+        tensor(made, x.layout().shape())
+    }
+
     fn below(x: FlexTensor) -> FlexTensor {
         let x = x.to_contiguous();
         let numbers: &[f32] = x.storage();
@@ -107,6 +120,9 @@ struct Convolution;
 
 #[derive(Debug)]
 struct Normalization;
+
+#[derive(Debug)]
+struct RmsNormalization;
 
 #[derive(Debug)]
 struct Gelu;
@@ -151,6 +167,25 @@ impl Backward<Flex, 3> for Normalization {
         rows::wide(rows::NormalizeBackward(numbers, gamma.storage(), gradient.storage_mut(), of_both));
         let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
         for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
+            if let Some(node) = node {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+impl Backward<Flex, 2> for RmsNormalization {
+    /// Input and factors, and what is added to the mean of the squares.
+    type State = ([NodeId; 2], f32);
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let ([of_x, of_gamma], (nodes, epsilon)) = (ops.parents, ops.state);
+        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
+        let [x, gamma] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
+        let mut by_gamma = vec![0.0; width(&x)];
+        let (numbers, factors) = (x.storage(), gamma.storage());
+        rows::wide(rows::NormalizeRmsBackward(numbers, factors, epsilon, gradient.storage_mut(), &mut by_gamma[..]));
+        for (node, gradient) in [(of_x, gradient), (of_gamma, tensor(by_gamma, gamma.layout().shape()))] {
             if let Some(node) = node {
                 grads.register::<Flex>(node.id, gradient);
             }
@@ -243,6 +278,16 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
             OpsKind::UnTracked(prep) => {
                 prep.finish(Flex::normalized(x.into_primitive(), gamma.into_primitive(), beta.into_primitive()))
             }
+        }
+    }
+
+    fn scaled(x: FloatTensor<Self>, gamma: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self> {
+        match RmsNormalization.prepare::<C>([x.node(), gamma.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = ([prep.checkpoint(&x), prep.checkpoint(&gamma)], epsilon);
+                prep.finish(state, Flex::scaled(x.into_primitive(), gamma.into_primitive(), epsilon))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(Flex::scaled(x.into_primitive(), gamma.into_primitive(), epsilon)),
         }
     }
 

@@ -211,6 +211,47 @@ loops! {
 }
 
 loops! {
+    /// Divides rows by the root of the mean of their squares, to which `epsilon` is added, and scales them.
+    NormalizeRms(x: &'a [f32], gamma: &'a [f32], epsilon: f32, into: &'a mut [f32]) {
+        for (row, into) in x.chunks_exact(gamma.len()).zip(into.chunks_exact_mut(gamma.len())) {
+            let scale = by_rms(row, epsilon);
+            for ((into, it), gamma) in into.iter_mut().zip(row).zip(gamma) {
+                *into = it * scale * gamma;
+            }
+        }
+    }
+}
+
+loops! {
+    /// Turns the gradients of what [`NormalizeRms`] has made into those of the rows, and adds that of `gamma`.
+    NormalizeRmsBackward(
+        x: &'a [f32],
+        gamma: &'a [f32],
+        epsilon: f32,
+        gradients: &'a mut [f32],
+        of_gamma: &'a mut [f32]
+    ) {
+        let (n, share) = (gamma.len(), 1.0 / gamma.len() as f32);
+        for (row, gradient) in x.chunks_exact(n).zip(gradients.chunks_exact_mut(n)) {
+            let scale = by_rms(row, epsilon);
+            let along = sum(n, |at| gradient[at] * gamma[at] * row[at]) * share * scale * scale;
+            for ((of_gamma, gradient), it) in of_gamma.iter_mut().zip(gradient.iter()).zip(row) {
+                *of_gamma += gradient * it * scale;
+            }
+            for ((gradient, it), gamma) in gradient.iter_mut().zip(row).zip(gamma) {
+                *gradient = scale * (*gradient * gamma - it * along);
+            }
+        }
+    }
+}
+
+/// One divided by the root of the mean of the squares of a row.
+#[inline(always)]
+fn by_rms(row: &[f32], epsilon: f32) -> f32 {
+    1.0 / (sum(row.len(), |at| row[at] * row[at]) / row.len() as f32 + epsilon).sqrt()
+}
+
+loops! {
     /// Adds numbers, by a factor, to others.
     Add(from: &'a [f32], factor: f32, into: &'a mut [f32]) {
         into.iter_mut().zip(from).for_each(|(into, from)| *into += factor * from);

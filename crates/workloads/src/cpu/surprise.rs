@@ -18,7 +18,8 @@ use burn::tensor::{IntDType, Shape};
 use super::numbers::{owned, tensor, width};
 use super::rows;
 
-/// Rows of logits that are made at a time.
+/// Rows of logits that are made at a time. Fewer are filled up with zeros: what few rows need and what many need then differs by
+/// what grows with their number alone, which is what a bound rests on.
 const BLOCK: usize = 128;
 
 /// What surprises: features of `[n, width]`, an embedding of `[vocabulary, width]`, and `n` targets and weights.
@@ -47,19 +48,16 @@ impl Surprise {
 
     /// Returns the gradients of the sum as well.
     pub(super) fn forward_and_back(&self) -> (FlexTensor, Gradients) {
-        let both = [&self.features, &self.embedding];
-        let mut made = both.map(|it| vec![0.0_f32; it.layout().shape().num_elements()]);
-        let [of_features, of_embedding] = &mut made;
-        let width = width(&self.features);
-        let surprise = self.by_block(|at, features, of_logits| {
+        let [shape, of_all] = [&self.features, &self.embedding].map(|it| it.layout().shape());
+        let (mut of_features, mut of_embedding) = (Vec::new(), vec![0.0; of_all.num_elements()]);
+        of_features.reserve_exact(shape.num_elements());
+        let surprise = self.by_block(|n, features, of_logits| {
             let of_block = Flex::float_matmul(of_logits.clone(), self.embedding.clone());
-            of_features[at.start * width..at.end * width].copy_from_slice(of_block.storage());
-            let of_all = Flex::float_matmul(of_logits.transpose(0, 1), features);
-            rows::wide(rows::Add(of_all.storage(), 1.0, &mut of_embedding[..]));
+            of_features.extend_from_slice(&of_block.storage::<f32>()[..n * shape[1]]);
+            let of_block = Flex::float_matmul(of_logits.transpose(0, 1), features);
+            rows::wide(rows::Add(of_block.storage(), 1.0, &mut of_embedding[..]));
         });
-        let [features, embedding] = made;
-        let gradients = [(features, both[0]), (embedding, both[1])].map(|(it, of)| tensor(it, of.layout().shape()));
-        (surprise, Gradients(gradients))
+        (surprise, Gradients([tensor(of_features, shape), tensor(of_embedding, of_all)]))
     }
 
     /// Turns the gradients of the sum into those of what has this gradient.
@@ -79,17 +77,18 @@ impl Surprise {
 
     /// Returns how surprising the targets are; `back` is told the rows of each block, their features and the gradient of their
     /// logits.
-    fn by_block(&self, mut back: impl FnMut(&Range<usize>, FlexTensor, FlexTensor)) -> FlexTensor {
-        let n = self.features.layout().shape()[0];
+    fn by_block(&self, mut back: impl FnMut(usize, FlexTensor, FlexTensor)) -> FlexTensor {
+        let (n, vocabulary) = (self.features.layout().shape()[0], self.embedding.layout().shape()[0]);
         let (targets, weights): (&[i64], &[f32]) = (self.targets.storage(), self.weights.storage());
         let mut made = Vec::with_capacity(n);
         for start in (0..n).step_by(BLOCK) {
             let at = start..n.min(start + BLOCK);
-            let features = self.features_of(&at);
+            let features = if n < BLOCK { self.filled_up() } else { self.features_of(&at) };
             let mut logits = Flex::float_matmul(features.clone(), self.embedding.clone().transpose(0, 1));
-            let (targets, weights) = (&targets[at.clone()], &weights[at.clone()]);
-            rows::wide(rows::Surprise(logits.storage_mut(), targets, weights, &mut made));
-            back(&at, features, logits);
+            let (of_rows, beyond) = logits.storage_mut().split_at_mut(at.len() * vocabulary);
+            rows::wide(rows::Surprise(of_rows, &targets[at.clone()], &weights[at.clone()], &mut made));
+            beyond.fill(0.0);
+            back(at.len(), features, logits);
         }
         tensor(made, &Shape::from(vec![n]))
     }
@@ -99,5 +98,13 @@ impl Surprise {
         let strides = vec![width.cast_signed(), 1];
         let layout = Layout::new(Shape::from(vec![rows.len(), width]), strides, rows.start * width);
         self.features.clone().with_layout(layout)
+    }
+
+    /// Returns all features, and rows of zeros behind them.
+    fn filled_up(&self) -> FlexTensor {
+        let (width, features): (_, &[f32]) = (width(&self.features), self.features.storage());
+        let mut filled = vec![0.0; BLOCK * width];
+        filled[..features.len()].copy_from_slice(features);
+        tensor(filled, &Shape::from(vec![BLOCK, width]))
     }
 }

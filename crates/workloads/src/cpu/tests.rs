@@ -1,5 +1,5 @@
 use burn::nn::conv::Conv2dConfig;
-use burn::nn::{LayerNormConfig, PaddingConfig2d};
+use burn::nn::{LayerNormConfig, PaddingConfig2d, RmsNormConfig};
 use burn::tensor::{Device, Distribution, Int, TensorData};
 
 use super::*;
@@ -79,6 +79,18 @@ fn a_normalisation_is_burns_with_its_gradients() {
         // Numbers that do not lie in their order.
         let turned = |x: Tensor<3>| x.swap_dims(0, 1);
         check(&random([3, 5, width]), |x| normalize(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
+    }
+}
+
+#[test]
+fn a_normalisation_by_the_root_mean_square_is_burns_with_its_gradients() {
+    for width in [2, 17, 64] {
+        let layer = RmsNormConfig::new(width).with_epsilon(0.25).init(&device());
+        let parameters = |gradients: &_| numbers(layer.gamma.val().grad(gradients).unwrap());
+        check(&random([2, 5, width]), |x| normalize_rms(&layer, x), |x| layer.forward(x), parameters);
+        // Numbers that do not lie in their order.
+        let turned = |x: Tensor<3>| x.swap_dims(0, 1);
+        check(&random([3, 5, width]), |x| normalize_rms(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
     }
 }
 

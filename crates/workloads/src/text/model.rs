@@ -9,7 +9,7 @@ use super::attention::{Attention, Look};
 use super::bias::bias;
 use super::cache::Cache;
 use super::sight::Sight;
-use crate::cpu;
+use crate::cpu::{self, normalize_rms};
 
 /// Size of a [`Gpt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,15 +164,15 @@ impl Gpt {
         let [_, width] = embedded.dims();
         let mut x = embedded * (width as f64).sqrt();
         for (at, block) in self.blocks.iter().enumerate() {
-            x = x.clone() + attend(block, at, block.attention_norm.forward(x));
+            x = x.clone() + attend(block, at, normalize_rms(&block.attention_norm, x));
             x = x.clone() + block.perceive(x);
         }
-        self.norm.forward(x)
+        normalize_rms(&self.norm, x)
     }
 }
 
 impl Block {
     fn perceive(&self, x: Tensor<2>) -> Tensor<2> {
-        self.down.forward(relu(self.up.forward(self.perceptron_norm.forward(x))))
+        self.down.forward(relu(self.up.forward(normalize_rms(&self.perceptron_norm, x))))
     }
 }
