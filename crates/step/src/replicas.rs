@@ -65,7 +65,9 @@ impl Replicas {
         let own = if is_alone { work.next() } else { None };
         let is_own = usize::from(own.is_some());
         side_by_side(&self.threads[is_own..], work, || {
-            own.into_iter().for_each(|(work, result)| *result = Some(work()))
+            if let Some((work, result)) = own {
+                *result = Some(work());
+            }
         });
         results.into_iter().map(|it| it.unwrap_or_else(|| unreachable!("each has a thread"))).collect()
     }
