@@ -85,6 +85,7 @@ pub(crate) fn normalize<const D: usize>(layer: &LayerNorm, x: Tensor<D>) -> Tens
 }
 
 /// Divides rows by the root of the mean of their squares, and scales them.
+#[cfg_attr(feature = "flex", expect(clippy::cast_possible_truncation, reason = "rows are of as many bits"))]
 pub(crate) fn normalize_rms<const D: usize>(layer: &RmsNorm, x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if is_ours(&x) {

@@ -1,6 +1,8 @@
 //! Functions of rows of numbers, forward and backward, in loops that a compiler makes vectors of, as wide as the processor's where
 //! [`wide`] runs them.
 
+#![expect(clippy::inline_always, reason = "what is not inlined is not as wide")]
+
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
 /// What is added to a variance before its root is taken: the default of Burn's layer.
@@ -271,7 +273,9 @@ loops! {
 loops! {
     /// Multiplies numbers by a factor.
     Scale(numbers: &'a mut [f32], factor: f32) {
-        numbers.iter_mut().for_each(|it| *it *= factor);
+        for it in numbers {
+            *it *= factor;
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Surprise {
     pub(super) fn backward(self, of_sum: Gradients, gradient: &FlexTensor) -> [FlexTensor; 2] {
         let gradient = gradient.to_contiguous();
         let factors: &[f32] = gradient.storage();
-        if let Some(factor) = factors.first().filter(|first| factors.iter().all(|it| it == *first)) {
+        if let Some(factor) = factors.first().filter(|first| factors.iter().all(|it| it.to_bits() == first.to_bits())) {
             return of_sum.0.map(|it| {
                 let mut it = owned(it);
                 rows::wide(rows::Scale(it.storage_mut(), *factor));
