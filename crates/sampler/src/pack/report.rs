@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::load::PackLoad;
 use super::piece::Piece;
 use super::planner::PackPlanner;
 use super::rows::PackedRows;
@@ -27,10 +28,24 @@ impl PackPlanner {
         PackReport {
             n_rows: rows.len() as u64,
             n_pieces: rows.iter().map(|row| row.len() as u64).sum(),
-            filled: load.positions as f64 / load.block.max(1) as f64,
+            filled: filled(load),
             mates_kept: mates_kept(rows, &self.plan_epoch(epoch.wrapping_add(1))),
         }
     }
+
+    /// Whether the rows of epoch 0, which is packed for it, are fuller than all samples are where each is padded to the least of
+    /// these growing edges that holds it, or to its own length where none does.
+    pub fn is_fuller_than(&self, edges: &[u32]) -> bool {
+        let edge = |length: u32| edges.get(edges.partition_point(|it| *it < length)).copied().unwrap_or(length);
+        let lengths = || self.index().iter().map(|[length]| length);
+        let sum = |of: &dyn Fn(u32) -> u32| lengths().map(|it| u64::from(of(it))).sum::<u64>() as f64;
+        sum(&|it| it) / sum(&edge) < filled(self.plan_epoch(0).load())
+    }
+}
+
+/// Returns the part of the positions of rows that holds pieces.
+fn filled(load: PackLoad) -> f64 {
+    load.positions as f64 / load.block.max(1) as f64
 }
 
 /// Returns the share of pairs of a row that share a row in the next epoch.

@@ -41,6 +41,18 @@ pub struct PackedStep<I = u32> {
     pub ends_epoch: bool,
 }
 
+impl<I: Copy> PackedStep<I> {
+    /// Divides all rows into batches of `most` rows at most, and into `least` batches at least where there are as many rows.
+    ///
+    /// Each has as many rows, or one more: who runs some of them at once waits for none.
+    pub fn divided(&self, most: u32, least: usize) -> Vec<Vec<&[Piece<I>]>> {
+        let rows: Vec<_> = self.batches.iter().flat_map(PackedRows::iter).collect();
+        let n_batches = rows.len().div_ceil(most.max(1) as usize).max(least.min(rows.len())).max(1);
+        let share = |at: usize| at * rows.len() / n_batches;
+        (0..n_batches).map(|at| rows[share(at)..share(at + 1)].to_vec()).collect()
+    }
+}
+
 /// Where the next step begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackStepPosition {

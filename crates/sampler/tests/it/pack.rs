@@ -147,6 +147,12 @@ proptest! {
             let step = steps.next_step(&budget).unwrap();
             prop_assert!(!step.batches.is_empty() && step.epoch == 0 && step.span.start == taken);
             prop_assert!(step.batches.iter().all(|batch| !batch.is_empty() && batch.len() <= rows as usize));
+            let (whole, n_rows) = (step.divided(rows, n_before), step.batches.iter().map(PackedRows::len).sum::<usize>());
+            let sizes: Vec<_> = whole.iter().map(Vec::len).collect();
+            let (least, most) = (*sizes.iter().min().unwrap(), *sizes.iter().max().unwrap());
+            prop_assert!(1 <= least && most <= least + 1 && most <= rows as usize, "{:?}", sizes);
+            prop_assert!(n_before.min(n_rows) <= sizes.len(), "{:?} in {} at least", sizes, n_before);
+            prop_assert!(whole.into_iter().flatten().eq(step.batches.iter().flat_map(PackedRows::iter)));
             taken = step.span.end;
             seen.extend(step.batches.iter().flat_map(|batch| batch.iter().map(<[Piece]>::to_vec)));
             if step.ends_epoch {
@@ -282,4 +288,16 @@ fn a_position_of_rows_that_were_packed_otherwise_is_refused() {
     let position: PackPosition = serde_json::from_value(saved).unwrap();
     let error = planner.resume(&position).unwrap_err().to_string();
     assert!(error.contains("`fingerprint of the capacity rule` 0"), "{error}");
+}
+
+#[test]
+fn rows_are_fuller_than_padded_samples_unless_most_are_as_long_as_a_row() {
+    let is_fuller =
+        |lengths: &[u32], edges: &[u32]| planner(lengths.to_vec(), PackConfig::new(100)).is_fuller_than(edges);
+    let short = [50, 30, 20].repeat(20);
+    assert!(is_fuller(&short, &[50, 100]));
+    assert!(!is_fuller(&short, &[20, 30, 50]) && !is_fuller(&short, &[]), "nothing is padded");
+    // Two of them lie in no row together.
+    let long = [60, 70, 100].repeat(20);
+    assert!(!is_fuller(&long, &[70, 100]) && !is_fuller(&long, &[100]) && is_fuller(&long, &[101]));
 }

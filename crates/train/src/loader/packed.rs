@@ -1,8 +1,8 @@
 //! Steps out of packed rows.
 
 use plimsoll_sampler::{
-    PackConfig, PackLoad, PackPlanner, PackReport, PackStepPosition, PackSteps, PackedRows, PackedStep, Piece,
-    SampleIndex, StepSize,
+    PackConfig, PackLoad, PackPlanner, PackReport, PackStepPosition, PackSteps, PackedStep, Piece, SampleIndex,
+    StepSize,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,20 +73,16 @@ impl Packed {
     }
 
     /// Returns the next step.
-    ///
-    /// Its batches have as many rows each, or one more: who runs some of them at once waits for none.
     pub(super) fn next(&mut self) -> Result<PlannedDraw, LoaderError> {
         // A policy allows one row at least.
         let most = self.wanted.first().map_or(1, |it| self.most.min(*it).max(1));
         let is_one_batch = self.size == StepSize::Batch;
         let fits = |load: PackLoad| !is_one_batch || load.rows <= most;
-        let PackedStep { epoch, span, batches, ends_epoch } = self.steps.next_step(&fits)?;
-        let rows: Vec<_> = batches.iter().flat_map(PackedRows::iter).collect();
-        let least = if is_one_batch { 1 } else { self.least.min(rows.len()) };
-        let n_batches = rows.len().div_ceil(most as usize).max(least).max(1);
+        let step = self.steps.next_step(&fits)?;
+        let batches = step.divided(most, if is_one_batch { 1 } else { self.least });
         let row_len = self.planner.config().row_len;
-        let share = |at: usize| at * rows.len() / n_batches;
-        let parts = (0..n_batches).map(|at| part(row_len, &rows[share(at)..share(at + 1)])).collect();
+        let parts = batches.iter().map(|rows| part(row_len, rows)).collect();
+        let PackedStep { epoch, span, ends_epoch, .. } = step;
         Ok(PlannedDraw { draw: Draw { epoch, parts }, span, ends_epoch })
     }
 
