@@ -236,6 +236,11 @@ impl History {
         }
     }
 
+    /// Names what a micro-batch has so many of.
+    pub(crate) fn unit_of_batch(&self) -> &'static str {
+        if self.curves.knobs.are_rows { "rows" } else { "samples" }
+    }
+
     /// Names what a length counts.
     pub(crate) fn unit_of_length(&self) -> &str {
         unit_of_length(self.start.as_ref().map_or("", |it| &it.unit_of_length))

@@ -71,7 +71,7 @@ impl TrainingReport {
             let rate = it.samples_per_second.map_or(String::new(), |it| format!(" ({} per second)", short(it)));
             format!("| {} | {} | {}{rate} |\n", it.patch_size, it.micro_batch_size, it.samples)
         };
-        long_table("Throughput by size", "| patch size | micro-batch size | samples |", &self.size_rates, row)
+        long_table("Throughput by size", "| edge | micro-batch size | samples |", &self.size_rates, row)
     }
 
     /// Writes a row for each shape that samples were padded or cut to, or nothing where there is none.

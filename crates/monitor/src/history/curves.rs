@@ -48,11 +48,14 @@ pub(crate) struct MemoryCurves {
 pub(crate) struct KnobCurves {
     pub(crate) patch_size: Series,
     pub(crate) micro_batch_size: Series,
-    /// The least and the most of a step's micro-batches: positions of a sample, which are its edge on one axis, and samples.
+    /// The least and the most of a step's micro-batches: positions of a sample, which are its edge on one axis, and samples, or
+    /// those of rows.
     pub(crate) edges: [Series; 2],
     pub(crate) sizes: [Series; 2],
     /// Whether a step has had micro-batches of several edges.
     pub(crate) are_edges_mixed: bool,
+    /// Whether micro-batches have rows of several samples, which are their sizes then.
+    pub(crate) are_rows: bool,
 }
 
 /// What only committed steps say.
@@ -121,6 +124,7 @@ impl KnobCurves {
         let positions = |it: &MicroBatch| u32::try_from(it.edges.positions()).unwrap_or(u32::MAX);
         let edges = range(it.micro_batches.iter().map(positions));
         let sizes = range(it.micro_batches.iter().map(|it| it.shape().samples));
+        self.are_rows |= it.micro_batches.iter().any(|it| it.rows.is_some());
         self.are_edges_mixed |= edges.is_some_and(|[least, most]| least < most);
         for (curves, range) in [(&mut self.edges, edges), (&mut self.sizes, sizes)] {
             for (curve, value) in curves.iter_mut().zip(range.into_iter().flatten()) {

@@ -24,20 +24,22 @@ impl Knobs<'_> {
     /// Draws both panels, the lower with the name of the x axis; those that are not first have no labels at the left.
     pub(super) fn draw(&self, canvas: &Canvas, [upper, lower]: [Place; 2], x_name: &str, is_first: bool) {
         let (knobs, unit) = (&self.history.curves.knobs, self.history.unit_of_length());
-        let is_by_length = self.is_by_length();
+        let (is_by_length, batch) = (self.is_by_length(), self.history.unit_of_batch());
         // Of batches that are sized by length, a patch is none, even where all have one.
-        let (heading, edges) = if !is_by_length && !knobs.are_edges_mixed {
+        let (heading, edges) = if knobs.are_rows {
+            (format!("row length ({unit})"), knobs.edges.each_ref())
+        } else if !is_by_length && !knobs.are_edges_mixed {
             (format!("patch size ({unit})"), [&knobs.patch_size; 2])
         } else {
             (format!("padded length ({unit}): range"), knobs.edges.each_ref())
         };
         self.panel(canvas, &heading, edges, (upper, None, is_first));
         let (heading, sizes) = if is_by_length {
-            ("micro-batch size (samples): range", knobs.sizes.each_ref())
+            (format!("micro-batch size ({batch}): range"), knobs.sizes.each_ref())
         } else {
-            ("micro-batch size (samples)", [&knobs.micro_batch_size; 2])
+            (format!("micro-batch size ({batch})"), [&knobs.micro_batch_size; 2])
         };
-        self.panel(canvas, heading, sizes, (lower, Some(x_name), is_first));
+        self.panel(canvas, &heading, sizes, (lower, Some(x_name), is_first));
     }
 
     /// Draws the least and the most of something at each step.

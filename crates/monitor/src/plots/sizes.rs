@@ -34,8 +34,9 @@ impl Figure for Rates<'_> {
         let x = Axis::whole(0.0, 1.1 * all().map(|it| it.0).chain(chosen).fold(1.0, f64::max), 6);
         let y = Axis::linear(0.0, 1.1 * all().map(|it| it.1).fold(0.0, f64::max), 5);
         let panel = Panel::new("samples per second", &x, y, place);
-        let of_longest = if self.0.policy.cells.is_empty() { "" } else { " of the longest" };
-        panel.frame_over(canvas, Some(&format!("micro-batch size{of_longest} (samples)")), true);
+        let is_longest = !self.0.policy.cells.is_empty() && !self.0.curves.knobs.are_rows;
+        let of_longest = if is_longest { " of the longest" } else { "" };
+        panel.frame_over(canvas, Some(&format!("micro-batch size{of_longest} ({})", self.0.unit_of_batch())), true);
         if all().next().is_none() {
             return panel.remark(canvas, "no step was timed");
         }

@@ -75,7 +75,7 @@ fn a_report_has_the_facts_of_the_pictures_in_all_its_forms() {
         "| predicted peaks | of 5 steps, off by 0.0 % in the mean; peaks 9",
         "| look-ahead buffer | 50 % full in the mean; at most 40 samples and 2.00 MiB |",
         "| reading ahead | waited 0.8 s, 50 % of the steps, for 2 workers; 3.0 steps ready in the mean |",
-        "| patch size | micro-batch size | samples |\n|---:|---:|---:|\n| 16 | 4 | 80 (64.00 per second) |",
+        "| edge | micro-batch size | samples |\n|---:|---:|---:|\n| 16 | 4 | 80 (64.00 per second) |",
         "| edge (positions) | samples |\n|---:|---:|\n| 16 | 96 |",
     ] {
         assert!(text.contains(row), "{row}: {text}");
