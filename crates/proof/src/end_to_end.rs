@@ -8,7 +8,8 @@
 //!
 //! One model, one data set, one capacity and one effective batch size, in one process:
 //!
-//! * [`Method::Plimsoll`]: the steps of a run, out of batches padded to one of a few edges, each step in at least four;
+//! * [`Method::Plimsoll`]: the steps of a run, each in at least four batches, which are padded to one of a few edges, or have
+//!   packed rows where a run packs unless told otherwise;
 //! * [`Method::Fixed`]: samples in random order, always as many as are safe if all are as long as the longest of the
 //!   data, padded to the longest of their batch;
 //! * [`Method::Random`]: samples in random order, as many as the rule allows at the longest of their batch, padded to
@@ -35,11 +36,14 @@
 //! Then a [`WholeRun`]: `plimsoll train` with nothing set but the data, through its own loader and policy, against a loop as
 //! Burn's users write it, on the same samples in steps of as many, at the fixed batch that suits it best.
 
+mod batch;
 mod division;
+mod planned;
 mod report;
 mod rule;
 mod whole;
 
+pub use self::batch::Batch;
 pub use self::division::{Division, Method, N_ROUNDS, Turn};
 pub use self::report::{Measured, Ran, Report, Row};
 pub use self::rule::{Certified, Learning, Rule, certify};

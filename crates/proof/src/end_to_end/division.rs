@@ -3,13 +3,10 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use plimsoll_sampler::{
-    BatchPlanner, CapacityRule, Lattice, Permutation, PlanConfig, SampleIndex, SamplerError, StepBatch, StepPlanner,
-    StepSize,
-};
+use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, SamplerError, StepSize};
 use serde::Serialize;
 
-use super::Rule;
+use super::{Batch, Rule};
 
 /// How samples are divided into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,7 +49,7 @@ pub struct Turn {
     /// Whose steps these are.
     pub method: Method,
     /// The micro-batches of each step.
-    pub steps: Vec<Vec<StepBatch>>,
+    pub steps: Vec<Vec<Batch>>,
     /// Sum of the lengths.
     pub units: u64,
     /// Sum of the padded lengths.
@@ -79,6 +76,8 @@ pub struct Division {
     pub rule: Rule,
     /// What Plimsoll pads to; the last one holds the longest sample.
     pub edges: Vec<u32>,
+    /// Whether Plimsoll packs samples instead, into rows of the last edge.
+    pub is_packed: bool,
     /// What an optimizer step takes.
     pub size: StepSize,
     /// Into how many batches Plimsoll divides a step at least.
@@ -113,15 +112,15 @@ impl Division {
         Ok((0..n_rounds).flat_map(round).collect())
     }
 
-    fn turn(&self, epoch: u64, method: Method, steps: &[Vec<StepBatch>]) -> Turn {
+    fn turn(&self, epoch: u64, method: Method, steps: &[Vec<Batch>]) -> Turn {
         let batches = || steps.iter().flatten();
         let id = |id: &u64| self.ids[usize::try_from(*id).unwrap_or(usize::MAX)];
-        let named = |batch: &StepBatch| StepBatch { ids: batch.ids.iter().map(id).collect(), cell: batch.cell };
+        let named = |batch: &Batch| Batch { ids: batch.ids.iter().map(id).collect(), ..batch.clone() };
         Turn {
             epoch,
             method,
             units: batches().map(|it| self.units(it)).sum(),
-            padded: batches().map(StepBatch::padded).sum(),
+            padded: batches().map(Batch::padded).sum(),
             steps: steps.iter().map(|step| step.iter().map(named).collect()).collect(),
         }
     }
@@ -129,10 +128,11 @@ impl Division {
     /// Divides an epoch into optimizer steps.
     ///
     /// A step of Plimsoll ends with the sample by which the epoch's sum reaches the next multiple of the size, whose
-    /// batch is cut; one of the other methods with the batch of that sample.
-    fn steps(&self, method: Method, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
+    /// batch is cut, or with its row where samples are packed; one of the other methods with the batch of that sample.
+    fn steps(&self, method: Method, epoch: u64) -> Result<Vec<Vec<Batch>>, SamplerError> {
         Ok(match method {
-            Method::Plimsoll => self.planned(epoch)?,
+            Method::Plimsoll if self.is_packed => self.packed(epoch)?,
+            Method::Plimsoll => self.padded(epoch)?,
             Method::Fixed => self.grouped(self.filled(self.order(epoch), |n, _| n < self.fixed())),
             Method::Random => {
                 self.grouped(self.filled(self.order(epoch), |n, longest| n < self.rule.capacity([longest]) as usize))
@@ -158,7 +158,7 @@ impl Division {
     ///
     /// A bucket has as many positions as any other. A batch has as many with its padding as are safe at every length, which is
     /// what a user sets who sets one number.
-    fn bucketed(&self, epoch: u64) -> Vec<StepBatch> {
+    fn bucketed(&self, epoch: u64) -> Vec<Batch> {
         let (longest, most) = (self.index.longest()[0], self.rule.capacity([1]));
         // Where a batch could hold as many as a step takes, memory is not the limit.
         let limited = (1..=longest).filter(|it| *it == longest || self.rule.capacity([*it]) < most);
@@ -187,7 +187,7 @@ impl Division {
 
     /// Sorts each run of samples at random that fills [`N_SORTED`] batches by length, the longest first, and takes as many at
     /// a time as are safe whatever their lengths.
-    fn sorted(&self, epoch: u64) -> Vec<StepBatch> {
+    fn sorted(&self, epoch: u64) -> Vec<Batch> {
         let mut order: Vec<_> = self.order(epoch).collect();
         for run in order.chunks_mut(N_SORTED * self.fixed().max(1)) {
             run.sort_by_key(|id| Reverse(self.length(*id)));
@@ -195,43 +195,25 @@ impl Division {
         self.filled(order, |n, _| n < self.fixed())
     }
 
-    fn planned(&self, epoch: u64) -> Result<Vec<Vec<StepBatch>>, SamplerError> {
-        let lattice = Lattice::try_new([self.edges.clone()])?;
-        let config = PlanConfig { seed: self.seed, lattice, ..PlanConfig::default() };
-        let rule = self.rule.clone().up_to(self.size, self.batches_per_step);
-        let planner = BatchPlanner::try_new(self.index.clone(), rule, config)?;
-        let mut endless = StepPlanner::try_new(&planner, self.size)?;
-        let mut steps = Vec::new();
-        loop {
-            let step = endless.next_step();
-            if step.epoch == epoch {
-                steps.push(step.batches);
-            }
-            if step.epoch == epoch && step.ends_epoch {
-                return Ok(steps);
-            }
-        }
-    }
-
     /// Fills batches with samples in order; `has_room` is told the samples of a batch and what the longest would be with the
     /// next.
-    fn filled(&self, order: impl IntoIterator<Item = u64>, has_room: impl Fn(usize, u32) -> bool) -> Vec<StepBatch> {
-        let mut batches: Vec<StepBatch> = Vec::new();
+    fn filled(&self, order: impl IntoIterator<Item = u64>, has_room: impl Fn(usize, u32) -> bool) -> Vec<Batch> {
+        let mut batches: Vec<Batch> = Vec::new();
         for id in order {
             let length = self.length(id);
-            match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.cell[0].max(length))) {
+            match batches.last_mut().filter(|batch| has_room(batch.ids.len(), batch.edge.max(length))) {
                 Some(batch) => {
                     batch.ids.push(id);
-                    batch.cell[0] = batch.cell[0].max(length);
+                    batch.edge = batch.edge.max(length);
                 }
-                None => batches.push(StepBatch { ids: vec![id], cell: [length] }),
+                None => batches.push(Batch { ids: vec![id], edge: length, packed: None }),
             }
         }
         batches
     }
 
     /// Gathers batches into steps, whole.
-    fn grouped(&self, batches: Vec<StepBatch>) -> Vec<Vec<StepBatch>> {
+    fn grouped(&self, batches: Vec<Batch>) -> Vec<Vec<Batch>> {
         let (size, counts_positions) = match self.size {
             StepSize::Samples(n) => (n.into(), false),
             StepSize::Positions(n) => (n, true),
@@ -252,7 +234,7 @@ impl Division {
     }
 
     /// Sum of a batch's lengths.
-    fn units(&self, batch: &StepBatch) -> u64 {
+    fn units(&self, batch: &Batch) -> u64 {
         batch.ids.iter().map(|id| u64::from(self.length(*id))).sum()
     }
 
@@ -274,7 +256,7 @@ mod tests {
         let rule = Rule::new((1..=longest).map(|length| budget / length).collect());
         let ids = (0..lengths.len() as u64).map(|id| 1000 + id).collect();
         let index = SampleIndex::try_new([lengths]).unwrap();
-        Division { index, ids, rule, edges, size, batches_per_step: 2, seed: 3 }
+        Division { index, ids, rule, edges, is_packed: false, size, batches_per_step: 2, seed: 3 }
     }
 
     proptest! {
@@ -285,17 +267,18 @@ mod tests {
             size in 1u32..64,
             epoch in 0u64..3,
             counts_positions: bool,
+            is_packed: bool,
         ) {
             let size = if counts_positions { StepSize::Positions(size.into()) } else { StepSize::Samples(size) };
-            let division = division(lengths, budget, size);
+            let division = Division { is_packed, ..division(lengths, budget, size) };
             for method in Method::ALL {
                 let steps = division.steps(method, epoch).unwrap();
                 let mut ids: Vec<_> = steps.iter().flatten().flat_map(|it| it.ids.clone()).collect();
                 ids.sort_unstable();
                 prop_assert!(ids.into_iter().eq(0..division.index.n_samples() as u64), "{}", method);
                 for batch in steps.iter().flatten() {
-                    prop_assert!(batch.ids.len() <= division.rule.capacity(batch.cell) as usize, "{batch:?}");
-                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.cell[0]), "{batch:?}");
+                    prop_assert!(batch.n_rows() <= division.rule.capacity([batch.edge]) as usize, "{batch:?}");
+                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.edge), "{batch:?}");
                 }
             }
         }
@@ -315,7 +298,7 @@ mod tests {
         let steps = division.steps(Method::Random, 0).unwrap();
         let batches: Vec<_> = steps.iter().flatten().collect();
         for pair in batches.windows(2) {
-            let longest = pair[0].cell[0].max(division.length(pair[1].ids[0]));
+            let longest = pair[0].edge.max(division.length(pair[1].ids[0]));
             assert!(division.rule.capacity([longest]) as usize <= pair[0].ids.len(), "{pair:?}");
         }
     }
@@ -329,9 +312,9 @@ mod tests {
         for batch in &batches {
             assert!(batch.padded() <= u64::from(least), "{batch:?}");
             let shortest = batch.ids.iter().map(|id| division.length(*id)).min().unwrap();
-            assert!(batch.cell[0] - shortest <= 20, "{batch:?}");
+            assert!(batch.edge - shortest <= 20, "{batch:?}");
         }
-        let edges: Vec<_> = batches.iter().map(|it| it.cell[0]).collect();
+        let edges: Vec<_> = batches.iter().map(|it| it.edge).collect();
         assert!(!edges.is_sorted() && !edges.is_sorted_by_key(|it| Reverse(*it)), "they come at random");
     }
 
@@ -342,9 +325,9 @@ mod tests {
         let batches = division.sorted(0);
         assert!(batches.iter().all(|it| it.ids.len() == 4));
         for run in batches.chunks(N_SORTED) {
-            assert!(run.iter().all(|it| it.cell <= run[0].cell) && run.is_sorted_by_key(|it| Reverse(it.cell)));
+            assert!(run.iter().all(|it| it.edge <= run[0].edge) && run.is_sorted_by_key(|it| Reverse(it.edge)));
         }
-        assert!(batches[N_SORTED - 1].cell < batches[N_SORTED].cell);
+        assert!(batches[N_SORTED - 1].edge < batches[N_SORTED].edge);
     }
 
     #[test]

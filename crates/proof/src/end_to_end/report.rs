@@ -53,6 +53,8 @@ pub struct Measured {
     pub longest: u32,
     /// What Plimsoll pads to.
     pub edges: Vec<u32>,
+    /// Whether it packs instead, into rows as long as the longest sample.
+    pub is_packed: bool,
     /// What an optimizer step takes.
     pub size: StepSize,
     /// The most samples of each edge.
@@ -157,7 +159,8 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { job, unit, samples, longest, capacity, batch_sizes, .. } = self;
         let fixed = batch_sizes.last().copied().unwrap_or(0);
-        write!(f, "{job}: {samples} samples of up to {longest} {unit}, {fixed} of which fit into {capacity}")
+        let packed = if self.is_packed { ", and as many rows of Plimsoll's" } else { "" };
+        write!(f, "{job}: {samples} samples of up to {longest} {unit}, {fixed} of which fit into {capacity}{packed}")
     }
 }
 
@@ -182,6 +185,7 @@ mod tests {
             samples: 900,
             longest: 512,
             edges: vec![64, 512],
+            is_packed: true,
             size: StepSize::Positions(4096),
             batch_sizes: vec![80, 6],
             budget: Bytes::mib(90),
@@ -214,7 +218,7 @@ mod tests {
         let mut report = Report::default();
         report.add(job(), &[vec![epoch(300, 0.5)], vec![epoch(100, 0.5)], vec![epoch(150, 0.5)]]);
         insta::assert_snapshot!(report, @"
-        text: 900 samples of up to 512 tokens, 6 of which fit into 100.00 MiB
+        text: 900 samples of up to 512 tokens, 6 of which fit into 100.00 MiB, and as many rows of Plimsoll's
         method      per second  ratio  per CPU s  ratio  padding  oom  batches   seconds  epochs
         plimsoll           600   1.00        300   1.00   50.0 %    0        3       0.5       1
         fixed              200   3.00        100   3.00   50.0 %    0        3       0.5       1

@@ -2,7 +2,8 @@
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use plimsoll_train::{Draw, Source, SourceError, Unit};
+use plimsoll_proof::end_to_end::{Batch, Turn};
+use plimsoll_train::{Draw, Part, Source, SourceError, Unit};
 use plimsoll_types::StepShape;
 
 /// Steps that are collated ahead of the one that runs.
@@ -18,6 +19,12 @@ pub(crate) struct Filled<B> {
 
 /// What comes out of a worker: steps in the order of their draws.
 pub(crate) type Filling<S> = Result<Filled<<S as Source>::Buffer>, SourceError>;
+
+/// Returns the steps of a turn, as a source collates them.
+pub(crate) fn draws(turn: Turn) -> impl Iterator<Item = Draw> {
+    let part = |Batch { ids, edge, packed }: Batch| Part { packed, ..Part::new(ids, edge) };
+    turn.steps.into_iter().map(move |step| Draw { epoch: turn.epoch, parts: step.into_iter().map(part).collect() })
+}
 
 /// Allocates what a worker fills while another step runs.
 pub(crate) fn buffers<S: Source>(source: &S, largest: StepShape) -> Vec<S::Buffer> {

@@ -1,6 +1,7 @@
 //! Whole runs with planned batches against runs with batches drawn at random.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use std::time::Instant;
@@ -10,9 +11,10 @@ use plimsoll_predict::{Keys, PartReading};
 use plimsoll_probe::{DeviceKind, open};
 use plimsoll_proof::end_to_end::{Certified, Division, Learning, Measured, Method, Ran, Report, Rule, Turn, certify};
 use plimsoll_proof::sampler::process_time;
-use plimsoll_sampler::{CapacityRule, Permutation, SampleIndex, StepSize, edges};
-use plimsoll_train::{Draw, Job, Source, Trials, open_device, small_batch_regime};
+use plimsoll_sampler::{CapacityRule, PackConfig, PackPlanner, Permutation, SampleIndex, StepSize, edges};
+use plimsoll_train::{Job, Lengths, Source, Trials, open_device, small_batch_regime};
 use plimsoll_types::{Bytes, StepShape};
+use plimsoll_workloads::text::{GptConfig, Text};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish, whole};
@@ -47,9 +49,12 @@ const MOST_POSITIONS: u64 = 1 << 18;
 /// `proof end-to-end`.
 pub(crate) fn command(out: &Path, text: &Path, recordings: &Path) -> Result<(), Failed> {
     let mut report = Report::default();
-    let (frames, tokens) = (jobs::sequence(recordings)?, jobs::text(text)?);
+    let (frames, corpus) = (jobs::sequence(recordings)?, jobs::corpus(text)?);
+    let tokens = Text::new(GptConfig::default(), Arc::clone(&corpus));
+    let [longest] = corpus.train.index().longest();
+    let rows = Text::packed(GptConfig::default(), corpus, longest);
     report.append(Compared { job: &frames, unit: "frames", size: StepSize::Samples(32) }.measure()?);
-    report.append(Compared { job: &tokens, unit: "tokens", size: StepSize::Positions(1 << 12) }.measure()?);
+    report.append(Compared { job: &rows, unit: "tokens", size: StepSize::Positions(1 << 12) }.measure()?);
     report.append(whole::compare(&frames, recordings, "frames")?);
     report.append(whole::compare(&tokens, text, "tokens")?);
     publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
@@ -100,11 +105,17 @@ impl<J: Job> Compared<'_, J> {
             of_epoch.push(length);
         }
         let (index, batches_per_step) = (SampleIndex::try_new([of_epoch])?, BATCHES_PER_STEP);
-        Ok(Division { index, ids, rule, edges, size: self.size, batches_per_step, seed: 0 })
+        let is_packed = match self.job.source().lengths() {
+            Lengths::Packed { index, row_len } => {
+                PackPlanner::try_new(index, PackConfig::new(row_len))?.is_fuller_than(&edges)
+            }
+            _ => false,
+        };
+        Ok(Division { index, ids, rule, edges, is_packed, size: self.size, batches_per_step, seed: 0 })
     }
 
     fn measured(&self, division: &Division, certified: Certified, capacity: Bytes) -> Measured {
-        let Division { ids, rule, edges, size, .. } = division;
+        let Division { ids, rule, edges, is_packed, size, .. } = division;
         Measured {
             job: self.job.name().to_owned(),
             program: self.job.program(),
@@ -112,6 +123,7 @@ impl<J: Job> Compared<'_, J> {
             samples: ids.len(),
             longest: edges.last().copied().unwrap_or(0),
             edges: edges.clone(),
+            is_packed: *is_packed,
             size: *size,
             batch_sizes: edges.iter().map(|edge| rule.capacity([*edge])).collect(),
             budget: certified.budget,
@@ -147,7 +159,7 @@ impl<J: Job> Compared<'_, J> {
         let mut trials =
             Trials::try_new(self.job, open_device(DEVICE)?, Keys::default(), open(DEVICE, Some(capacity))?)?;
         let (source, unit) = (self.job.source(), self.job.unit());
-        let draws = division.schedule()?.flat_map(draws);
+        let draws = division.schedule()?.flat_map(ahead::draws);
         let ((give, free), (filled, ready)) = (channel(), sync_channel(buffers.len()));
         buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;
         thread::scope(|scope| {
@@ -171,10 +183,6 @@ fn steady<J: Job>(trials: &mut Trials<'_, J>, shape: StepShape) -> Result<PartRe
         trials.train(shape, 2 * shape.samples)?;
     }
     Ok(trials.train(shape, 2 * shape.samples)?.part)
-}
-
-fn draws(turn: Turn) -> impl Iterator<Item = Draw> {
-    turn.steps.into_iter().map(move |parts| Draw::of_batches(turn.epoch, parts))
 }
 
 /// Runs the next step, and returns how often there was not enough memory.

@@ -107,10 +107,14 @@ fn sr(folder: &Path) -> Result<Sr, Failed> {
 }
 
 /// The language model of a run by default, on the documents of a folder.
-pub(crate) fn text(folder: &Path) -> Result<Text, Failed> {
+fn text(folder: &Path) -> Result<Text, Failed> {
+    Ok(Text::new(GptConfig::default(), corpus(folder)?))
+}
+
+/// The documents of a folder.
+pub(crate) fn corpus(folder: &Path) -> Result<Arc<Corpus>, Failed> {
     let config = CorpusConfig::new(folder.to_owned(), Room::boundless(folder));
-    let corpus = Arc::new(Corpus::read(&CorpusConfig { bad_document: BadSample::Skip, ..config })?);
-    Ok(Text::new(GptConfig::default(), corpus))
+    Ok(Arc::new(Corpus::read(&CorpusConfig { bad_document: BadSample::Skip, ..config })?))
 }
 
 /// The classifier of a run by default, on the recordings of a folder, whose lengths are known.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use burn::optim::{AdamConfig, GradientsAccumulator, GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
 use plimsoll_probe::{DeviceKind, open};
-use plimsoll_proof::end_to_end::{Division, Method, OwnLoop, Report, Rule, Turn, WholeRun};
+use plimsoll_proof::end_to_end::{Division, Method, OwnLoop, Report, Rule, WholeRun};
 use plimsoll_sampler::{SampleIndex, StepSize};
 use plimsoll_train::{Draw, Job, Unit, open_device};
 use plimsoll_types::{Bytes, Event, StepDone, StepShape};
@@ -84,14 +84,14 @@ fn own_loop<J: Job>(
         ids: (0..lengths.len() as u64).collect(),
         rule: Rule::new(vec![most; longest as usize]),
         edges: vec![longest],
+        is_packed: false,
         size: StepSize::Samples(u32::try_from(n_samples)?),
         batches_per_step: 1,
         seed: 0,
     };
     let source = job.source();
     let turns = division.schedule()?.filter(|it| it.method == Method::Fixed);
-    let draws =
-        turns.flat_map(|Turn { epoch, steps, .. }| steps.into_iter().map(move |parts| Draw::of_batches(epoch, parts)));
+    let draws = turns.flat_map(ahead::draws);
     let buffers = ahead::buffers(&*source, StepShape::new(u32::try_from(n_samples)? + most, longest));
     let ((give, free), (filled, ready)) = (channel(), sync_channel(buffers.len()));
     buffers.into_iter().try_for_each(|buffer| give.send(buffer)).map_err(|_| "start a worker")?;
