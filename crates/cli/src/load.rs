@@ -77,7 +77,8 @@ impl Layers {
         }
         let values = with_defaults(&builder, |values| checked(values, &known, &origins))?;
         let nested = Value::new(None, ValueKind::Table(nest(&values)));
-        let settings: Settings = nested.try_deserialize().map_err(|error| value_error(&error, &origins))?;
+        let mut settings: Settings = nested.try_deserialize().map_err(|error| value_error(&error, &origins))?;
+        settings.leave_packing_open();
         settings.check()?;
         Ok(Loaded { settings, values })
     }
@@ -181,6 +182,12 @@ impl Loaded {
         self.settings.batch.size = BatchSize::Fixed(batch);
         let value = Value::new(None, ValueKind::I64(i64::from(batch)));
         self.values.insert("batch.batch_size".to_owned(), value);
+    }
+
+    /// Writes whether samples of a run are packed in place of "auto": another device would decide otherwise.
+    pub(crate) fn keep_packing(&mut self, is_packed: bool) {
+        let value = Value::new(None, ValueKind::Boolean(is_packed));
+        self.values.insert("batch.pack".to_owned(), value);
     }
 
     /// Writes the bounds of a run in place of "preset": another capacity has others, and the run keeps its own.

@@ -3,6 +3,7 @@
 mod arranged;
 mod check;
 mod jobs;
+mod packing;
 mod ranges;
 mod run;
 mod sr;
@@ -22,8 +23,8 @@ pub(crate) use self::ranges::range;
 pub(crate) use self::tasks::Mixed;
 use crate::values::{
     AutoSize, BadSampleSetting, BalanceKind, BatchSize, Bound, Capacities, Capacity, Checkpointing, Cores, Devices,
-    EffectiveUnit, EpochEnds, JobName, Most, ObjectiveSetting, OptimizerRecoverySetting, OutsideSetting, PerTask,
-    PlanSetting, PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
+    EffectiveUnit, EpochEnds, JobName, Most, ObjectiveSetting, OptimizerRecoverySetting, OutsideSetting, Packing,
+    PerTask, PlanSetting, PolicyKind, Precision, Reduction, RowLen, ScalingSetting, SharesSetting,
 };
 
 /// Everything that a configuration file may say; `default.toml` documents each key and holds its default.
@@ -74,7 +75,7 @@ pub(crate) struct Batch {
     objective: ObjectiveSetting,
     overhead: f64,
     drop_last: bool,
-    pack: bool,
+    pack: Packing,
     row_len: RowLen,
     #[serde(rename = "batch_size")]
     pub(crate) size: BatchSize,

@@ -298,6 +298,7 @@ impl TryFrom<String> for Checkpointing {
     }
 }
 
+word!(pub(crate) Packing { Auto = "auto", On = "true", Off = "false" });
 word!(pub(crate) Precision { F32 = "f32", Bf16 = "bf16" });
 word!(pub(crate) OptimizerRecoverySetting { Restore = "restore", Keep = "keep" });
 word!(pub(crate) ObjectiveSetting { FewestBatches = "fewest-batches", LeastTime = "least-time" });

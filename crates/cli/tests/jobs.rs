@@ -280,6 +280,8 @@ fn a_language_model_trains_and_writes_on() {
     let sets: Vec<_> = small.iter().flat_map(|it| ["--set", it]).chain(["--steps", "6"]).collect();
     let shown = trained("text", &out, &sets);
     assert!(shown.contains("nats/token"), "{shown}");
+    // A run that goes on elsewhere keeps its rows.
+    assert!(fs::read_to_string(out.join("config.toml")).unwrap().contains("\npack = true\n"));
     let run = out.display().to_string();
     let prompts = folder.path().join("prompts.txt");
     fs::write(&prompts, "The harbour\nA boat\n").unwrap();

@@ -130,18 +130,18 @@ fn the_finder_fills_what_a_plan_certifies_in_few_steps_of_which_none_runs_out_of
 
 #[test]
 fn a_search_tries_no_batch_that_needs_more_than_the_capacity_by_what_one_sample_needs() {
-    // One text of 504 tokens takes nearly all of it, so that five do not come first.
-    let tried = run("find", &["--job", "text", "--set", "memory.capacity=54MiB"]);
+    // One row of 501 tokens takes nearly all of it, so that five do not come first.
+    let tried = run("find", &["--job", "text", "--set", "memory.capacity=25MiB"]);
     let shown = String::from_utf8_lossy(&tried.stderr);
     let first = shown.lines().find(|it| it.starts_with("tried")).unwrap_or_default();
-    assert!(first.contains("1 × 504"), "{shown}");
-    assert!(!shown.contains("5 × 504"), "{shown}");
+    assert!(first.contains("1 × 501"), "{shown}");
+    assert!(!shown.contains("5 × 501"), "{shown}");
     // Nor where five would be no more than twice as much.
-    let tried = run("find", &["--job", "text", "--set", "memory.capacity=120MiB"]);
+    let tried = run("find", &["--job", "text", "--set", "memory.capacity=40MiB"]);
     let shown = String::from_utf8_lossy(&tried.stderr);
     let peaks = shown.lines().filter_map(|it| it.strip_prefix("tried")?.split_once("peak ")?.1.split_once(" MiB"));
     let peaks: Vec<f64> = peaks.map(|(peak, _)| peak.parse().unwrap()).collect();
-    assert!(!peaks.is_empty() && peaks.iter().all(|it| *it <= 120.0), "{shown}");
+    assert!(!peaks.is_empty() && peaks.iter().all(|it| *it <= 40.0), "{shown}");
 }
 
 #[test]

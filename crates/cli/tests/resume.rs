@@ -57,7 +57,7 @@ const RUNS: [(&str, &[&str]); 12] = [
             "tasks.temperature=2.0",
         ],
     ),
-    ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300"]),
+    ("text", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=false"]),
     ("timed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.objective=least-time"]),
     ("packed", &["job=text", "text.width=16", "text.layers=1", "text.vocabulary=300", "batch.pack=true"]),
 ];

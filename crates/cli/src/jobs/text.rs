@@ -17,8 +17,7 @@ pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<Text>> {
     let config = settings.corpus(loading.room(settings));
     let corpus = Arc::new(loading.read(|watch| Corpus::read_watched(&config, watch))?);
-    let [longest] = corpus.train.index().longest();
-    let job = match settings.row_len(longest, "a lower `text.longest`, which cuts it,")? {
+    let job = match settings.row_len(corpus.train.index(), "a lower `text.longest`, which cuts it,")? {
         Some(row_len) => Text::packed(settings.gpt(), Arc::clone(&corpus), row_len),
         None => Text::new(settings.gpt(), Arc::clone(&corpus)),
     };

@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 /// Defaults that stand where a whole number may stand.
-const WORDS: [&str; 4] = ["preset", "adaptive", "none", "cores"];
+const WORDS: [&str; 5] = ["preset", "adaptive", "none", "cores", "longest"];
 
 impl Kind {
     /// Returns what a key with this default takes.

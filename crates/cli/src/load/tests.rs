@@ -127,7 +127,7 @@ const WORDS: [(&str, &[&str], &[&str]); 39] = [
     ("batch.window", &["", "0", "-1", "1.5", "all"], &["a whole number from 1", "preset"]),
     ("batch.objective", &["", "time"], &["fewest-batches, least-time"]),
     ("batch.drop_last", &["", "maybe", "2"], &["true or false"]),
-    ("batch.pack", &["", "maybe", "2"], &["true or false"]),
+    ("batch.pack", &["", "maybe", "2"], &["auto, true, false"]),
     ("batch.row_len", &["", "0", "-1", "1.5", "some"], &["a whole number from 1", "longest"]),
     ("policy.kind", &["", "clever"], &["certified, stepwise, fixed"]),
     ("train.deterministic", &["", "maybe", "2"], &["true or false"]),
@@ -177,6 +177,17 @@ fn every_word_size_and_list_is_refused_with_its_key_and_what_would_be_right() {
     let mut keys = flatten(defaults.try_deserialize().unwrap()).into_keys();
     let missing = keys.find(|key| !is_listed(key) && !numbers().iter().any(|(it, _)| it == key));
     assert_eq!(missing, None);
+}
+
+#[test]
+fn a_number_is_taken_wherever_a_word_may_stand_for_it() {
+    let mut keys = WORDS.iter().filter(|(.., allowed)| allowed.contains(&"a whole number from 1")).peekable();
+    assert!(keys.peek().is_some());
+    for (key, ..) in keys {
+        let layers = Layers { sets: vec![format!("{key}=64")], ..Layers::default() };
+        let error = layers.load_with(std::iter::empty()).err().map_or_else(String::new, |it| it.to_string());
+        assert!(!error.contains("neither"), "{error}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use plimsoll_sampler::{Objective, PlanConfig};
 use super::Settings;
 use super::check::refused;
 use crate::exit::UserError;
-use crate::values::{JobName, ObjectiveSetting};
+use crate::values::{JobName, ObjectiveSetting, Packing};
 
 /// What is told of `sr`.
 const OF_CUT: &str = "for `sr`, whose samples are cut";
@@ -34,6 +34,12 @@ impl Settings {
         }
     }
 
+    /// Whether anything is asked that only padded batches have.
+    pub(super) fn is_arranged(&self) -> bool {
+        let is_usual = self.batch.most_mates_kept == PlanConfig::<1>::default().most_mates_kept;
+        1 < self.batch.multiple_of || !is_usual || self.batch.objective != ObjectiveSetting::FewestBatches
+    }
+
     /// Refuses an arrangement that samples of this job do not have.
     pub(super) fn check_arrangement(&self) -> Result<(), UserError> {
         self.check_multiple()?;
@@ -48,7 +54,7 @@ impl Settings {
         match (self.job, self.batch.pack) {
             _ if multiple <= 1 => Ok(()),
             (JobName::Sr, _) => refused("batch.multiple_of", multiple, &format!("1 {OF_CUT}")),
-            (_, true) => refused("batch.multiple_of", multiple, "1 where `batch.pack` is true"),
+            (_, Packing::On) => refused("batch.multiple_of", multiple, "1 where `batch.pack` is true"),
             _ if self.keeps_together() => refused("batch.multiple_of", multiple, &format!("1 {OF_GROUPS}")),
             _ => Ok(()),
         }
@@ -72,7 +78,9 @@ impl Settings {
         match self.job {
             _ if most == usual => Ok(()),
             JobName::Sr => refused(OF_CUT),
-            _ if self.batch.pack => refused("where `batch.pack` is true: its rows depend on `batch.window` alone"),
+            _ if self.batch.pack == Packing::On => {
+                refused("where `batch.pack` is true: its rows depend on `batch.window` alone")
+            }
             _ if self.data.stream => refused("where `data.stream` is true: a stream does not know the next epoch"),
             _ => Ok(()),
         }
@@ -85,7 +93,7 @@ impl Settings {
             (ObjectiveSetting::FewestBatches, _) => Ok(()),
             (_, JobName::Sr) => refused(OF_CUT),
             (_, JobName::Multitask) => refused("for `multitask`, whose samples have two lengths"),
-            _ if self.batch.pack => refused("where `batch.pack` is true"),
+            _ if self.batch.pack == Packing::On => refused("where `batch.pack` is true"),
             _ if self.keeps_together() => refused(OF_GROUPS),
             _ if 1 < self.batch.multiple_of => refused("where `batch.multiple_of` is above 1"),
             _ => Ok(()),

@@ -9,7 +9,7 @@ use plimsoll_workloads::multitask::N_HEADS;
 
 use super::Settings;
 use crate::exit::{UserError, user_error};
-use crate::values::{BatchSize, EffectiveUnit, JobName, Reduction};
+use crate::values::{BatchSize, EffectiveUnit, JobName, Packing, Reduction};
 
 /// More threads than any processor runs.
 const MOST_REPLICAS: u32 = 512;
@@ -58,7 +58,7 @@ impl Settings {
 
     /// Only samples with one length that is known lie in a row together.
     fn check_packing(&self) -> Result<(), UserError> {
-        if !self.batch.pack {
+        if self.batch.pack != Packing::On {
             return Ok(());
         }
         let allowed = match self.job {

@@ -39,18 +39,6 @@ impl Settings {
         found.map_err(|error| user_error(format!("choose edges for the samples: {error}")))
     }
 
-    /// Returns how long packed rows are; none where samples are not packed.
-    pub(crate) fn row_len(&self, longest: u32, shorter: &str) -> Result<Option<u32>, UserError> {
-        let row_len = self.batch.row_len.0.unwrap_or(longest);
-        match self.batch.pack {
-            true if row_len < longest => Err(user_error(format!(
-                "use the configuration: `batch.row_len` is {row_len}, allowed is from {longest} on, as long as the longest \
-                 sample; {shorter} would help"
-            ))),
-            is_packed => Ok(is_packed.then_some(row_len)),
-        }
-    }
-
     /// Returns the buckets for samples that are padded to these cells, and checks what is configured of batches.
     pub(crate) fn buckets(&self, cells: Cells) -> Result<Buckets, UserError> {
         let largest = cells.last().copied().unwrap_or(Extent::new(1));
@@ -114,7 +102,7 @@ impl Settings {
     }
 
     /// Whether the largest micro-batch is given as a number.
-    fn names_batch(&self) -> bool {
+    pub(super) fn names_batch(&self) -> bool {
         self.is_batch_max_set() || matches!(self.batch.size, BatchSize::Fixed(_))
     }
 

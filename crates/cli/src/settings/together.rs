@@ -7,7 +7,7 @@ use plimsoll_workloads::text::Together;
 use super::Settings;
 use super::check::refused;
 use crate::exit::UserError;
-use crate::values::JobName;
+use crate::values::{JobName, Packing};
 
 impl Settings {
     /// Whether groups of samples come in one step each.
@@ -25,7 +25,7 @@ impl Settings {
             JobName::Text if Together::named(&self.data.together).is_none() => {
                 refused("\"\", \"section\" or \"document\" for `text`")
             }
-            JobName::Text if self.batch.pack => refused("\"\" where `batch.pack` is true"),
+            JobName::Text if self.batch.pack == Packing::On => refused("\"\" where `batch.pack` is true"),
             JobName::Sequence if self.data.stream => {
                 refused("\"\" where `data.stream` is true: lengths show only when samples are read, as they come")
             }

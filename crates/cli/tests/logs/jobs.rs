@@ -33,6 +33,12 @@ fn multitask() {
 }
 
 #[test]
+fn text_that_is_packed() {
+    let sets = [&TEXT[..], &["batch.effective_batch_size=512", "batch.pack=true", "batch.row_len=128"]].concat();
+    Run::new("text-packed", "text", "384MiB", 16, &sets).alone().check();
+}
+
+#[test]
 fn text() {
     let sets = [&TEXT[..], &["batch.effective_batch_size=512"]].concat();
     Run::new("text", "text", "384MiB", 16, &sets).alone().check();

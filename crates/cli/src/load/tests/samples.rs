@@ -66,6 +66,36 @@ fn packed_rows_are_refused_with_the_reason_where_samples_have_two_lengths() {
 }
 
 #[test]
+fn sections_may_be_packed_on_cpus_unless_something_is_asked_of_padded_ones() {
+    let may_pack = |sets: &[&str]| {
+        let sets = sets.iter().map(ToString::to_string).collect();
+        Layers { sets, ..Layers::default() }.load().unwrap().settings.may_pack()
+    };
+    for job in ["sr", "sequence", "multitask"] {
+        assert!(!may_pack(&[&format!("job={job}")]), "{job}");
+    }
+    for (set, expected) in [
+        ("seed=1", true),
+        ("device=flex, flex", true),
+        ("batch.window=64", true),
+        ("batch.batch_size=auto", true),
+        ("batch.effective_unit=batch", true),
+        ("device=vulkan", false),
+        ("device=flex, vulkan", false),
+        ("data.together=document", false),
+        ("data.bad_sample=skip", false),
+        ("tasks.homogeneous=true", false),
+        ("batch.batch_size=4", false),
+        ("batch.batch_max=4", false),
+        ("batch.multiple_of=2", false),
+        ("batch.most_mates_kept=0.5", false),
+        ("batch.objective=least-time", false),
+    ] {
+        assert_eq!(may_pack(&["job=text", set]), expected, "{set}");
+    }
+}
+
+#[test]
 fn an_arrangement_that_samples_do_not_have_is_refused_with_the_reason() {
     let not = |sets: &[&str], key: &str, allowed: &str| {
         refused(sets, &[], &[&format!("`batch.{key}` is "), &format!(", allowed is {allowed}")]);
