@@ -24,7 +24,7 @@ impl Settings {
         self.job == JobName::Text && is_on_cpus && keeps_all && !is_of_samples
     }
 
-    /// Returns how long packed rows are; none where samples are padded, as where that is left open and they fill more so.
+    /// Returns how long packed rows are; none where samples are padded: where that is left open, rows have to be fuller.
     pub(crate) fn row_len(&self, index: &SampleIndex<1>, shorter: &str) -> Result<Option<u32>, UserError> {
         let [longest] = index.longest();
         let row_len = self.batch.row_len.0.unwrap_or(longest);
