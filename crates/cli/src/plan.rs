@@ -281,6 +281,7 @@ fn outlook<J: Job>(
         task_shares: task_shares(&prepared.job),
         epochs,
         shape,
+        is_packed: prepared.is_packed(),
         accumulation_steps,
         batches: steps.saturating_mul(u64::from(accumulation_steps)),
         steps,

@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{Bounds, batches, ladder};
 use plimsoll_probe::Probe;
-use plimsoll_train::{Job, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest};
+use plimsoll_train::{Job, Lengths, LoaderConfig, MAX_INFERENCE_BATCH, PlanRequest, Source as _};
 use plimsoll_types::{Bytes, Cells, Extent, StepShape};
 use plimsoll_workloads::{Hooked, Hooks};
 
@@ -81,6 +81,11 @@ pub(crate) struct Prepared<J> {
 }
 
 impl<J: Job> Prepared<J> {
+    /// Whether several samples lie in a row.
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.job.source().lengths(), Lengths::Packed { .. })
+    }
+
     /// Names the devices and what may be used of each.
     pub(crate) fn introduce_device(&self, settings: &Settings) {
         let devices = settings.devices();

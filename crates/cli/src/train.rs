@@ -8,8 +8,8 @@ use plimsoll_monitor::{Progress, RunFacts, StepSettings, TrainingReport};
 use plimsoll_plan::MemoryPlan;
 use plimsoll_probe::DeviceKind;
 use plimsoll_train::{
-    CONFIG_FILE, Checkpoint, Death, Device, Doing, Existing, FitConfig, Fleet, Job, Lengths, Outcome, PlanRequest,
-    PlanSparing, RunDir, RunDirError, Shell, Source as _, StopFlag, TrainError, open_device, plan_sparing,
+    CONFIG_FILE, Checkpoint, Death, Device, Doing, Existing, FitConfig, Fleet, Job, Outcome, PlanRequest, PlanSparing,
+    RunDir, RunDirError, Shell, StopFlag, TrainError, open_device, plan_sparing,
 };
 use plimsoll_types::{EndReason, Event};
 
@@ -104,7 +104,7 @@ impl WithJob for Train<'_> {
             return Err(Interrupted { signal }.into());
         }
         find_batch(&mut loaded, &prepared)?;
-        loaded.keep_packing(matches!(prepared.job.source().lengths(), Lengths::Packed { .. }));
+        loaded.keep_packing(prepared.is_packed());
         if let Sizes::Cut(bounds) = &prepared.sizes {
             loaded.keep_bounds(bounds);
         }

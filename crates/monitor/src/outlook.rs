@@ -16,6 +16,8 @@ pub struct Outlook {
     pub epochs: f64,
     /// The micro-batch that was planned for.
     pub shape: StepShape,
+    /// Whether it has packed rows in place of samples.
+    pub is_packed: bool,
     /// Micro-batches of a step.
     pub accumulation_steps: u32,
     /// Micro-batches of all epochs.
@@ -39,10 +41,11 @@ impl Outlook {
             let shares: Vec<String> = self.task_shares.iter().map(share).collect();
             rows.push(("task shares", shares.join(", ")));
         }
+        let of = if self.is_packed { "packed rows of" } else { "samples at edge" };
         let time = self.seconds.map_or("unknown until a step has been timed".to_owned(), time);
         rows.extend([
             ("epochs", if self.epochs.fract() == 0.0 { self.epochs.to_string() } else { short(self.epochs) }),
-            ("batch", format!("{} samples at edge {}", self.shape.samples, self.shape.extent())),
+            ("batch", format!("{} {of} {}", self.shape.samples, self.shape.extent())),
             ("batches", self.batches.to_string()),
             ("steps", format!("{} of {} batches each", self.steps, self.accumulation_steps)),
             ("memory per batch", size(self.batch_memory)),

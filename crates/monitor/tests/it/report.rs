@@ -303,6 +303,7 @@ fn an_outlook_is_a_table() {
         task_shares: vec![("single".into(), 0.5), ("pair".into(), 0.3), ("subject".into(), 0.2)],
         epochs: 2.5,
         shape: StepShape::new(8, 64),
+        is_packed: false,
         accumulation_steps: 4,
         batches: 2813,
         steps: 704,
@@ -313,6 +314,7 @@ fn an_outlook_is_a_table() {
     let unknown = Outlook {
         task_shares: Vec::new(),
         epochs: 3.0,
+        is_packed: true,
         batch_memory: None,
         peak: None,
         seconds: None,
