@@ -1,6 +1,7 @@
 //! How samples that have lengths are arranged in batches, and where they cannot be arranged so.
 
 use plimsoll_sampler::{Objective, PlanConfig};
+use plimsoll_types::Fraction;
 
 use super::Settings;
 use super::check::refused;
@@ -36,8 +37,9 @@ impl Settings {
 
     /// Whether anything is asked that only padded batches have.
     pub(super) fn is_arranged(&self) -> bool {
-        let is_usual = self.batch.most_mates_kept == PlanConfig::<1>::default().most_mates_kept;
-        1 < self.batch.multiple_of || !is_usual || self.batch.objective != ObjectiveSetting::FewestBatches
+        1 < self.batch.multiple_of
+            || self.batch.most_mates_kept != usual_mates()
+            || self.batch.objective != ObjectiveSetting::FewestBatches
     }
 
     /// Refuses an arrangement that samples of this job do not have.
@@ -73,7 +75,7 @@ impl Settings {
     }
 
     fn check_mates(&self) -> Result<(), UserError> {
-        let (most, usual) = (self.batch.most_mates_kept, PlanConfig::<1>::default().most_mates_kept);
+        let (most, usual) = (self.batch.most_mates_kept, usual_mates());
         let refused = |allowed: &str| refused("batch.most_mates_kept", most, &format!("{usual} {allowed}"));
         match self.job {
             _ if most == usual => Ok(()),
@@ -109,4 +111,9 @@ impl Settings {
             _ => Ok(()),
         }
     }
+}
+
+/// The mates that padded batches keep at most unless others are asked for.
+fn usual_mates() -> Fraction {
+    PlanConfig::<1>::default().most_mates_kept
 }

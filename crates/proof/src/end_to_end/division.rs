@@ -278,7 +278,13 @@ mod tests {
                 prop_assert!(ids.into_iter().eq(0..division.index.n_samples() as u64), "{}", method);
                 for batch in steps.iter().flatten() {
                     prop_assert!(batch.n_rows() <= division.rule.capacity([batch.edge]) as usize, "{batch:?}");
-                    prop_assert!(batch.ids.iter().all(|id| division.length(*id) <= batch.edge), "{batch:?}");
+                    let mut rest = batch.ids.iter();
+                    let sizes = batch.packed.clone().unwrap_or_else(|| vec![1; batch.ids.len()]);
+                    for size in sizes {
+                        let n: u32 = rest.by_ref().take(size as usize).map(|id| division.length(*id)).sum();
+                        prop_assert!(n <= batch.edge, "{batch:?}");
+                    }
+                    prop_assert_eq!(rest.next(), None);
                 }
             }
         }

@@ -14,7 +14,7 @@ use plimsoll_proof::sampler::process_time;
 use plimsoll_sampler::{CapacityRule, PackConfig, PackPlanner, Permutation, SampleIndex, StepSize, edges};
 use plimsoll_train::{Job, Lengths, Source, Trials, open_device, small_batch_regime};
 use plimsoll_types::{Bytes, StepShape};
-use plimsoll_workloads::text::{GptConfig, Text};
+use plimsoll_workloads::text::{Corpus, GptConfig, Text};
 
 use crate::ahead::{self, Filled};
 use crate::{Failed, jobs, publish, whole};
@@ -51,15 +51,24 @@ pub(crate) fn command(out: &Path, text: &Path, recordings: &Path) -> Result<(), 
     let mut report = Report::default();
     let (frames, corpus) = (jobs::sequence(recordings)?, jobs::corpus(text)?);
     let tokens = Text::new(GptConfig::default(), Arc::clone(&corpus));
-    let [longest] = corpus.train.index().longest();
-    let rows = Text::packed(GptConfig::default(), corpus, longest);
+    let arranged = arranged(corpus)?;
     report.append(Compared { job: &frames, unit: "frames", size: StepSize::Samples(32) }.measure()?);
-    report.append(Compared { job: &rows, unit: "tokens", size: StepSize::Positions(1 << 12) }.measure()?);
+    report.append(Compared { job: &arranged, unit: "tokens", size: StepSize::Positions(1 << 12) }.measure()?);
     report.append(whole::compare(&frames, recordings, "frames")?);
     report.append(whole::compare(&tokens, text, "tokens")?);
     publish::publish(out, &serde_json::to_string_pretty(&report)?)?;
     println!("{}", out.display());
     Ok(())
+}
+
+/// Packs sections or pads them, as a run on a CPU does.
+fn arranged(corpus: Arc<Corpus>) -> Result<Text, Failed> {
+    let index = corpus.train.index();
+    let (lengths, [longest]) = (index.iter().map(|[length]| length).collect::<Vec<_>>(), index.longest());
+    let rows = PackPlanner::try_new(index.clone(), PackConfig::new(longest))?;
+    let is_packed = rows.is_fuller_than(&edges(&lengths, N_EDGES, 1)?.edges);
+    let model = GptConfig::default();
+    Ok(if is_packed { Text::packed(model, corpus, longest) } else { Text::new(model, corpus) })
 }
 
 /// A job whose batches are compared.
@@ -105,12 +114,7 @@ impl<J: Job> Compared<'_, J> {
             of_epoch.push(length);
         }
         let (index, batches_per_step) = (SampleIndex::try_new([of_epoch])?, BATCHES_PER_STEP);
-        let is_packed = match self.job.source().lengths() {
-            Lengths::Packed { index, row_len } => {
-                PackPlanner::try_new(index, PackConfig::new(row_len))?.is_fuller_than(&edges)
-            }
-            _ => false,
-        };
+        let is_packed = matches!(self.job.source().lengths(), Lengths::Packed { .. });
         Ok(Division { index, ids, rule, edges, is_packed, size: self.size, batches_per_step, seed: 0 })
     }
 
