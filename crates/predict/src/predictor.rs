@@ -81,6 +81,7 @@ use crate::{Key, PartReading, Peak, PredictError, PredictorConfig, Reserved, Sou
 /// took memory just then.
 /// By the factor `s` that would have bounded it, *every* need of the key is lifted: the certificate is homogeneous, so that
 /// the bound of every shape grows `s`-fold at once, and the need of the shape itself rises to what was read.
+/// Where what single samples count as explains it, as above, these are raised, and nothing else.
 /// Further violations are measured against what was read before the first, so that lifts do not add up; several of
 /// them that an amount explains as well lift by the less of both, and what was read since is known.
 ///

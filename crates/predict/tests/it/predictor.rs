@@ -31,6 +31,11 @@ fn any_shape() -> impl Strategy<Value = StepShape> {
     (1..=64u32, 1..=256u32).prop_map(|(samples, edge)| StepShape::new(samples, edge))
 }
 
+/// Of more than one sample: what single samples showed may be less than batches take, and then it alone is lifted.
+fn any_batch() -> impl Strategy<Value = StepShape> {
+    (2..=64u32, 1..=256u32).prop_map(|(samples, edge)| StepShape::new(samples, edge))
+}
+
 /// Readings that need not belong to any program: they contradict each other and violate bounds.
 fn any_readings() -> impl Strategy<Value = Vec<(StepShape, Bytes)>> {
     prop::collection::vec((any_shape(), (1 << 20..1u64 << 36).prop_map(Bytes)), 1..24)
@@ -123,7 +128,7 @@ proptest! {
     #[test]
     fn a_violated_certificate_lifts_the_whole_key_at_once(
         config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6),
-        seen in prop::collection::vec(any_shape(), 1..24), shape in any_shape(), times in 1.01..20.0f64, asked in any_shape(),
+        seen in prop::collection::vec(any_batch(), 1..24), shape in any_shape(), times in 1.01..20.0f64, asked in any_shape(),
     ) {
         let mut predictor = predictor(config);
         for seen in seen {
@@ -137,6 +142,22 @@ proptest! {
         let grown = above(at_asked) * above(need) / above(at_shape);
         prop_assert!(above(upper(&predictor, asked)) >= grown * (1.0 - 1e-5));
         prop_assert!(upper(&predictor, shape) >= need);
+    }
+
+    #[test]
+    fn a_batch_above_what_single_samples_bound_is_bounded_from_then_on_and_no_bound_falls(
+        config in any_config(), program in prop::collection::vec(prop::array::uniform6(1.0..1e6), 1..6), alone in 1..=256u32,
+        seen in prop::collection::vec(any_shape(), 0..24), shape in any_batch(), times in 1.01..20.0f64, asked in any_shape(),
+    ) {
+        let mut predictor = predictor(config);
+        for seen in std::iter::once(StepShape::new(1, alone)).chain(seen) {
+            predictor.observe(KEY, observation(seen, need(&program, seen))).unwrap();
+        }
+        let (at_shape, at_asked) = (upper(&predictor, shape), upper(&predictor, asked));
+        let need = Bytes::from_f64_ceil(at_shape.as_f64() * times).saturating_add(Bytes(1));
+        prop_assert!(predictor.observe(KEY, observation(shape, need)).unwrap().violated);
+        prop_assert!(upper(&predictor, shape) >= need);
+        prop_assert!(upper(&predictor, asked).as_f64() >= at_asked.as_f64() * (1.0 - 1e-6));
     }
 
     #[test]
