@@ -49,12 +49,15 @@ struct Readings {
     /// What a violation lifts the need to for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lifted: Option<Bytes>,
+    /// The most that was read of it while it is lifted and that is not learnt.
+    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
+    met: Bytes,
 }
 
 impl Readings {
     /// Returns the need as it counts now.
     fn need(self) -> Bytes {
-        Bytes(self.needs.most()).max(self.lifted.unwrap_or_default())
+        Bytes(self.needs.most()).max(self.lifted.map_or(Bytes::ZERO, |it| it.max(self.met)))
     }
 
     fn push(&mut self, need: Bytes) {
@@ -262,10 +265,10 @@ impl Model {
 
     /// Lets needs be what was read, or learns what they were lifted to where that lasts.
     fn lapse(&mut self, lift: Lift) {
-        if lift.lasts(self.n_observations) {
-            for known in self.readings.values_mut() {
-                known.lifted.into_iter().for_each(|it| known.push(it));
-            }
+        let lasts = lift.lasts(self.n_observations);
+        for known in self.readings.values_mut() {
+            let met = std::mem::take(&mut known.met);
+            known.lifted.filter(|_| lasts).into_iter().for_each(|it| known.push(it.max(met)));
         }
         self.settle(|_, _| None);
         self.lift = None;
@@ -286,23 +289,26 @@ impl Model {
         before
     }
 
-    /// Takes a reading into those of its shape, which is kept unless the others tell more, and says whether that has changed
-    /// any bound.
+    /// Takes a reading into those of its shape, which is kept unless the others tell more, and says whether what was learnt has
+    /// changed any bound.
     ///
     /// One that is above its bound has lifted its shape, and is not learnt on top of that: what takes memory for a moment
-    /// leaves nothing behind, and what lasts is read again.
+    /// leaves nothing behind, and what lasts is read again. Meanwhile the shape needs no less than that.
     fn keep(&mut self, it: ShapeNeed, nodes: u64, is_above: bool) -> bool {
         let due = self.n_observations + u64::from(2 * MEMORY);
+        let mut is_met = false;
         if let Some(known) = self.readings.get_mut(&it.shape) {
             known.due = due;
             let (was, read) = (known.need(), Bytes(known.needs.most()));
             let meets = |lift: &mut Lift| lift.meets(self.n_observations, (read, was), it.need);
-            if is_above || known.lifted.is_some() && self.lift.as_mut().is_some_and(meets) {
-                return false;
+            is_met = is_above || known.lifted.is_some() && self.lift.as_mut().is_some_and(meets);
+            if is_met {
+                known.met = known.met.max(it.need);
+            } else {
+                known.push(it.need);
             }
-            known.push(it.need);
             let (now, at) = (known.need(), self.certificate.place(it.shape));
-            let is_counted = at.is_some_and(|at| self.certificate.count(at, nodes));
+            let is_counted = !is_met && at.is_some_and(|at| self.certificate.count(at, nodes));
             if now == was && !is_counted {
                 return false;
             }
@@ -323,7 +329,7 @@ impl Model {
             self.readings.insert(it.shape, known);
         }
         self.on_change();
-        true
+        !is_met
     }
 
     /// Drops a shape that was not read for long and whose need the others imply, or contradict: what is newer counts.
