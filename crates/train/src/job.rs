@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::module::{Module, ParamId};
-use burn::optim::AdamConfig;
 use burn::tensor::{Device, Tensor};
 use plimsoll_predict::Key;
 use plimsoll_step::{Loss, StepError, pass_as};
@@ -15,7 +14,7 @@ use crate::device::uploaded;
 use crate::first_samples::filled;
 use crate::inference::Inference;
 use crate::names::{name_of_type, parameters};
-use crate::optimizer::JobOptimizer;
+use crate::optimizer::{Adam, JobOptimizer};
 use crate::source::{Item, Source};
 
 /// A model, its data and its loss; everything else is the run's.
@@ -48,9 +47,9 @@ pub trait Job: Sync {
     /// `task_weights` has one weight for each of [`Self::tasks`].
     fn mean_loss(&self, model: &Self::Model, batch: Self::Batch, task_weights: &[f32]) -> Loss;
 
-    /// Returns the optimizer; Adam by default.
+    /// Returns the optimizer; [`Adam`] by default.
     fn optimizer(&self) -> JobOptimizer {
-        AdamConfig::new().build().into()
+        Adam::default().into()
     }
 
     /// Returns the largest global norm of a step's gradient, to which larger ones are scaled; none by default.

@@ -132,7 +132,7 @@ pub use loader::{
     BadSample, CursorPosition, EndedEpoch, HostMemory, Loader, LoaderConfig, LoaderError, LoaderPosition,
     PackedPosition, StepSamples, StepUnit, StreamedPosition, USUAL_BUFFERS, Wanted,
 };
-pub use optimizer::JobOptimizer;
+pub use optimizer::{Adam, JobOptimizer};
 pub use planning::{
     BlankForward, MayRecompute, PlanRequest, Sounded, fingerprint, plan_memory, plan_recomputing, plan_sparing, sound,
     sound_forward, sound_one, tune_ahead,

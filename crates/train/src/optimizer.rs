@@ -1,14 +1,17 @@
 //! The optimizer of a job.
 
+mod adam;
+
 use burn::grad_clipping::GradientClipping;
 use burn::module::ParamGroup;
 use burn::optim::{DynOptimizer, DynState, LearningRate, ModuleOptimizer, Optimizer, StateSink, StateSource};
 use burn::tensor::Device;
 use burn::tensor::kind::BridgeTensor;
 
+pub use self::adam::Adam;
 use crate::names::name_of_type;
 
-/// The optimizer of a job: one for all parameters, such as `AdamConfig::new().build().into()`, and others for groups of them.
+/// The optimizer of a job: one for all parameters, such as `AdamWConfig::new().build().into()`, and others for groups of them.
 pub struct JobOptimizer {
     name: String,
     groups: Vec<AddGroup>,
@@ -104,6 +107,7 @@ mod tests {
 
     #[test]
     fn an_optimizer_is_called_by_those_of_all_its_groups() {
+        assert_eq!(JobOptimizer::from(Adam::default()).name(), "Adam");
         assert_eq!(JobOptimizer::from(AdamConfig::new().build()).name(), "Adam");
         let sgd = SgdConfig::new().with_momentum(Some(MomentumConfig::new())).build();
         let both = JobOptimizer::new(AdamConfig::new().build(), Some(GradientClipping::Norm(1.0)));
