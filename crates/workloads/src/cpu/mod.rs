@@ -12,6 +12,8 @@ mod attention;
 #[cfg(feature = "flex")]
 mod convolution;
 #[cfg(feature = "flex")]
+mod halving;
+#[cfg(feature = "flex")]
 mod nodes;
 #[cfg(feature = "flex")]
 mod numbers;
@@ -58,17 +60,18 @@ pub(crate) fn attend(parts: &[Tensor<2>; 3], runs: &Runs) -> Option<Tensor<2>> {
     None
 }
 
-/// Applies a convolution of 3 × 3 that leaves height and width as they are.
+/// Applies a convolution of 3 × 3 that leaves height and width as they are, or with a stride of 2 halves them.
 ///
 /// # Shapes
 ///
 /// - `x`: `[batch_size, channels, height, width]`
-/// - output: `[batch_size, channels_out, height, width]`
+/// - output: `[batch_size, channels_out, height, width]`, the last two divided by the stride and rounded up
 pub(crate) fn convolve(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if let Some(bias) = layer.bias.as_ref().filter(|_| is_ours(&x) && is_narrow(layer)) {
-        debug_assert!(layer.kernel_size == [3, 3] && layer.stride == [1, 1] && layer.groups == 1, "{layer:?}");
-        return nodes::convolve(x, layer.weight.val(), bias.val());
+        debug_assert!(layer.kernel_size == [3, 3] && layer.groups == 1 && layer.dilation == [1, 1], "{layer:?}");
+        debug_assert!([[1, 1], [2, 2]].contains(&layer.stride), "{layer:?}");
+        return nodes::convolve(x, layer.weight.val(), bias.val(), layer.stride == [2, 2]);
     }
     layer.forward(x)
 }

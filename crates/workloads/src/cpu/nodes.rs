@@ -13,11 +13,16 @@ use burn::tensor::{Int, Tensor};
 use super::attention::{self, Parts};
 use super::numbers::{owned, tensor, width};
 use super::surprise::{self, Surprise};
-use super::{Runs, convolution, rows};
+use super::{Runs, convolution, halving, rows};
 
 #[backend_extension(Flex, Autodiff)]
 pub(super) trait Layers: Backend {
-    fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn convolved(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        halves: bool,
+    ) -> FloatTensor<Self>;
     fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self>;
     fn scaled(x: FloatTensor<Self>, gamma: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
     fn below(x: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -36,8 +41,8 @@ pub(super) trait Layers: Backend {
     ) -> FloatTensor<Self>;
 }
 
-pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>) -> Tensor<4> {
-    Tensor::from_dispatch(Dispatch::convolved(x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()))
+pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>, halves: bool) -> Tensor<4> {
+    Tensor::from_dispatch(Dispatch::convolved(x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch(), halves))
 }
 
 pub(super) fn normalize<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<D> {
@@ -72,8 +77,9 @@ pub(super) fn surprise(
 }
 
 impl Layers for Flex {
-    fn convolved(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
-        convolution::forward(&x, &weight, &bias)
+    fn convolved(x: FlexTensor, weight: FlexTensor, bias: FlexTensor, halves: bool) -> FlexTensor {
+        let forward = if halves { halving::forward } else { convolution::forward };
+        forward(&x, &weight, &bias)
     }
 
     fn normalized(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
@@ -137,14 +143,15 @@ struct Attention;
 struct Surprised;
 
 impl Backward<Flex, 3> for Convolution {
-    /// Input and weight.
-    type State = [NodeId; 2];
+    /// Input and weight, and whether it halves height and width.
+    type State = ([NodeId; 2], bool);
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [of_x, of_weight, of_bias] = ops.parents;
+        let ([of_x, of_weight, of_bias], (nodes, halves)) = (ops.parents, ops.state);
         let gradient = grads.consume::<Flex>(&ops.node);
-        let [x, weight] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
-        let made = convolution::backward(&x, &weight, &gradient, of_x.is_some());
+        let [x, weight] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
+        let backward = if halves { halving::backward } else { convolution::backward };
+        let made = backward(&x, &weight, &gradient, of_x.is_some());
         for (node, gradient) in [(of_x, made.x), (of_weight, Some(made.weight)), (of_bias, Some(made.bias))] {
             if let (Some(node), Some(gradient)) = (node, gradient) {
                 grads.register::<Flex>(node.id, gradient);
@@ -255,15 +262,22 @@ impl Backward<Flex, 2> for Surprised {
 }
 
 impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
-    fn convolved(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn convolved(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        halves: bool,
+    ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
         match Convolution.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
-                let state = [prep.checkpoint(&x), prep.checkpoint(&weight)];
-                prep.finish(state, Flex::convolved(x.into_primitive(), weight.into_primitive(), bias.into_primitive()))
+                let state = ([prep.checkpoint(&x), prep.checkpoint(&weight)], halves);
+                let [x, weight, bias] = [x, weight, bias].map(|it| it.into_primitive());
+                prep.finish(state, Flex::convolved(x, weight, bias, halves))
             }
             OpsKind::UnTracked(prep) => {
-                prep.finish(Flex::convolved(x.into_primitive(), weight.into_primitive(), bias.into_primitive()))
+                let [x, weight, bias] = [x, weight, bias].map(|it| it.into_primitive());
+                prep.finish(Flex::convolved(x, weight, bias, halves))
             }
         }
     }

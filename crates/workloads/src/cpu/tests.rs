@@ -45,17 +45,25 @@ fn check<const D: usize>(
 
 #[test]
 fn a_convolution_is_burns_with_its_gradients() {
-    for (n, channels, channels_out, height, width) in
-        [(3, 5, 7, 6, 9), (1, 3, 16, 32, 32), (19, 4, 12, 8, 8), (2, 4, 4, 1, 1), (2, 4, 4, 1, 5), (2, 4, 4, 5, 1)]
-    {
-        let config = Conv2dConfig::new([channels, channels_out], [3, 3]).with_padding(PaddingConfig2d::Same);
-        let layer = config.init(&device());
-        let parameters = |gradients: &_| {
-            let bias = layer.bias.as_ref().unwrap().val().grad(gradients).map(numbers).unwrap();
-            [numbers(layer.weight.val().grad(gradients).unwrap()), bias].concat()
-        };
-        let x = random([n, channels, height, width]);
-        check(&x, |x| convolve(&layer, x), |x| layer.forward(x), parameters);
+    for (n, channels, channels_out, height, width) in [
+        (3, 5, 7, 6, 9),
+        (1, 3, 16, 32, 32),
+        (19, 4, 12, 8, 8),
+        (2, 4, 4, 1, 1),
+        (2, 4, 4, 1, 5),
+        (2, 4, 4, 5, 1),
+        (3, 2, 5, 7, 2),
+    ] {
+        for stride in [1, 2] {
+            let config = Conv2dConfig::new([channels, channels_out], [3, 3]).with_stride([stride, stride]);
+            let layer = config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(&device());
+            let parameters = |gradients: &_| {
+                let bias = layer.bias.as_ref().unwrap().val().grad(gradients).map(numbers).unwrap();
+                [numbers(layer.weight.val().grad(gradients).unwrap()), bias].concat()
+            };
+            let x = random([n, channels, height, width]);
+            check(&x, |x| convolve(&layer, x), |x| layer.forward(x), parameters);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 use super::fusion_config::FusionConfig;
 use super::seen::{N_CONVOLUTIONS, Seen};
 use super::sizes::Fit;
-use crate::cpu::{normalize, softmax};
+use crate::cpu::{convolve, normalize, softmax};
 use crate::rows::by_rows;
 
 /// Keeps the gradient finite where all features are 0.
@@ -55,7 +55,7 @@ impl ImageEncoder {
     pub(crate) fn forward(&self, images: Tensor<4>, seen: &[Seen]) -> Tensor<2> {
         let mut pooled = Vec::with_capacity(2 * self.convolutions.len());
         let last = self.convolutions.iter().enumerate().fold(images, |x, (at, convolution)| {
-            let (maps, seen) = (relu(convolution.forward(x)), seen.get(at));
+            let (maps, seen) = (relu(convolve(convolution, x)), seen.get(at));
             let maps = if let Some(seen) = seen { seen.only(maps) } else { maps };
             if !self.has_places {
                 let places: Tensor<3> = maps.clone().flatten(2, 3);
