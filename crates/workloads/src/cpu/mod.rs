@@ -14,6 +14,8 @@ mod convolution;
 #[cfg(feature = "flex")]
 mod halving;
 #[cfg(feature = "flex")]
+mod neighbours;
+#[cfg(feature = "flex")]
 mod nodes;
 #[cfg(feature = "flex")]
 mod numbers;
@@ -95,6 +97,23 @@ pub(crate) fn normalize_rms<const D: usize>(layer: &RmsNorm, x: Tensor<D>) -> Te
         return nodes::normalize_rms(x, layer.gamma.val(), layer.epsilon as f32);
     }
     layer.forward(x)
+}
+
+/// Puts what lies up to `radius` positions before and after each of a sequence beside it, and zeros for what lies outside.
+///
+/// # Shapes
+///
+/// - `x`: `[batch_size, n, width]`
+/// - output: `[batch_size, n, (2 · radius + 1) · width]`
+pub(crate) fn with_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if is_ours(&x) {
+        return nodes::with_neighbours(x, radius);
+    }
+    let [batch_size, n, width] = x.dims();
+    let edge = Tensor::zeros([batch_size, radius, width], (&x.device(), x.dtype()));
+    let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);
+    Tensor::cat((0..=2 * radius).map(|at| padded.clone().narrow(1, at, n)).collect(), 2)
 }
 
 /// Multiplies each number by the probability that a normal one is below it.

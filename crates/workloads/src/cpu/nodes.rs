@@ -13,7 +13,7 @@ use burn::tensor::{Int, Tensor};
 use super::attention::{self, Parts};
 use super::numbers::{owned, tensor, width};
 use super::surprise::{self, Surprise};
-use super::{Runs, convolution, halving, rows};
+use super::{Runs, convolution, halving, neighbours, rows};
 
 #[backend_extension(Flex, Autodiff)]
 pub(super) trait Layers: Backend {
@@ -25,6 +25,7 @@ pub(super) trait Layers: Backend {
     ) -> FloatTensor<Self>;
     fn normalized(x: FloatTensor<Self>, gamma: FloatTensor<Self>, beta: FloatTensor<Self>) -> FloatTensor<Self>;
     fn scaled(x: FloatTensor<Self>, gamma: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
+    fn surrounded(x: FloatTensor<Self>, radius: usize) -> FloatTensor<Self>;
     fn below(x: FloatTensor<Self>) -> FloatTensor<Self>;
     fn shares(x: FloatTensor<Self>) -> FloatTensor<Self>;
     fn mixed(
@@ -51,6 +52,10 @@ pub(super) fn normalize<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Te
 
 pub(super) fn normalize_rms<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f32) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::scaled(x.into_dispatch(), gamma.into_dispatch(), epsilon))
+}
+
+pub(super) fn with_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
+    Tensor::from_dispatch(Dispatch::surrounded(x.into_dispatch(), radius))
 }
 
 pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -98,6 +103,10 @@ impl Layers for Flex {
         tensor(made, x.layout().shape())
     }
 
+    fn surrounded(x: FlexTensor, radius: usize) -> FlexTensor {
+        neighbours::forward(&x, radius)
+    }
+
     fn below(x: FlexTensor) -> FlexTensor {
         let x = x.to_contiguous();
         let numbers: &[f32] = x.storage();
@@ -129,6 +138,9 @@ struct Normalization;
 
 #[derive(Debug)]
 struct RmsNormalization;
+
+#[derive(Debug)]
+struct Neighbours;
 
 #[derive(Debug)]
 struct Gelu;
@@ -196,6 +208,19 @@ impl Backward<Flex, 2> for RmsNormalization {
             if let Some(node) = node {
                 grads.register::<Flex>(node.id, gradient);
             }
+        }
+    }
+}
+
+impl Backward<Flex, 1> for Neighbours {
+    /// How many positions before and after each.
+    type State = usize;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let [of_x] = ops.parents;
+        let gradient = grads.consume::<Flex>(&ops.node);
+        if let Some(node) = of_x {
+            grads.register::<Flex>(node.id, neighbours::backward(&gradient, ops.state));
         }
     }
 }
@@ -302,6 +327,13 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
                 prep.finish(state, Flex::scaled(x.into_primitive(), gamma.into_primitive(), epsilon))
             }
             OpsKind::UnTracked(prep) => prep.finish(Flex::scaled(x.into_primitive(), gamma.into_primitive(), epsilon)),
+        }
+    }
+
+    fn surrounded(x: FloatTensor<Self>, radius: usize) -> FloatTensor<Self> {
+        match Neighbours.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(radius, Flex::surrounded(x.into_primitive(), radius)),
+            OpsKind::UnTracked(prep) => prep.finish(Flex::surrounded(x.into_primitive(), radius)),
         }
     }
 

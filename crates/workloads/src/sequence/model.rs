@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{DType, Device, Tensor};
 
-use crate::cpu::{gelu, normalize, softmax};
+use crate::cpu::{gelu, normalize, softmax, with_neighbours};
 use crate::rows::by_rows;
 
 /// Size of an [`Encoder`].
@@ -126,11 +126,7 @@ impl Encoder {
 
 impl Context {
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let [batch_size, n_frames, n_values] = x.dims();
-        let edge = Tensor::zeros([batch_size, self.radius, n_values], (&x.device(), x.dtype()));
-        let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);
-        let shifts = (0..=2 * self.radius).map(|at| padded.clone().narrow(1, at, n_frames)).collect();
-        gelu(normalize(&self.norm, by_rows(&self.linear, Tensor::cat(shifts, 2))))
+        gelu(normalize(&self.norm, by_rows(&self.linear, with_neighbours(x, self.radius))))
     }
 }
 
