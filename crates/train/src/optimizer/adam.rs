@@ -11,9 +11,9 @@ const EPSILON: f32 = 1e-5;
 
 /// Adam as [`AdamConfig`] makes it by default, to the last bit, with the same state.
 ///
-/// On a CPU it goes through the numbers of a parameter once and changes them where they lie; Burn does so in 13 operations,
-/// each over all of them, with a tensor for some (`docs/upstream/burn-optim-adam-2026-11-30.md`). Elsewhere, and for numbers of
-/// other precision, it is Burn's.
+/// On a CPU it goes through the numbers of a parameter once and changes them where they lie; Burn goes through them in 13
+/// operations, and takes one more tensor (`docs/upstream/burn-optim-adam-2026-11-30.md`). Elsewhere, and for numbers of other
+/// precision, it is Burn's.
 ///
 /// # Sources
 ///
