@@ -201,6 +201,26 @@ proptest! {
 }
 
 #[test]
+fn what_was_read_of_a_lifted_shape_within_its_bound_is_its_least_though_others_contradict_it() {
+    let mut predictor = predictor(PredictorConfig { rounding_margin: 0.0, ..PredictorConfig::default() });
+    let lifted = StepShape::new(20, 27);
+    let mut read = |(samples, edge), need| {
+        let read = predictor.observe(KEY, observation(StepShape::new(samples, edge), Bytes(need))).unwrap();
+        (read.violated, upper(&predictor, lifted))
+    };
+    read((20, 27), 827_341_706);
+    assert!(read((1, 1), 26_262_764_379).0);
+    read((33, 80), 524_258_365);
+    read((2, 155), 26_262_764_379);
+    assert!(read((36, 80), 64_146_074_169).0);
+    let (is_violation, bound) = read((20, 27), 57_526_880_730);
+    assert!(!is_violation && Bytes(57_526_880_730) <= bound, "{bound:?}");
+    // A small batch that needs little.
+    let (_, bound) = read((6, 30), 500_467_178);
+    assert!(Bytes(57_526_880_730) <= bound, "{bound:?}");
+}
+
+#[test]
 fn regimes_do_not_mix() {
     let mut predictor = predictor(PredictorConfig::default());
     let other = Key { regime: 1, ..KEY };

@@ -2,8 +2,8 @@
 //!
 //! Burn makes a softmax of five nodes and a normalisation of nine where gradients are wanted, and Flex gathers the patches of a
 //! convolution and computes the error function number by number. Here each of these is one node, whose passes run along rows
-//! of memory; it keeps less for the backward pass, too. So is attention, which goes sample by sample and keeps no scores, and so is
-//! the loss of a language model, which keeps no logits.
+//! of memory; it keeps less for the backward pass, too. So are the neighbours of a position, and so is attention, which goes sample
+//! by sample and keeps no scores, and the loss of a language model, which keeps no logits.
 //!
 //! On another device, or in another precision, a layer is Burn's own.
 
