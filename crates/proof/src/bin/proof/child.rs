@@ -12,7 +12,7 @@ use plimsoll_train::{
     BlankJob, FindRequest, Job, OptimizerRecovery, PlanRequest, Trials, beside_tensors, computes_in, find_batch_size,
     has_autotune, open_device, plan_memory,
 };
-use plimsoll_types::{Bytes, Extent, Fraction, Recompute, StepShape};
+use plimsoll_types::{Bytes, Extent, Fraction, Recompute};
 
 use crate::jobs::{OnJob, loader, with_job};
 use crate::order::{Cell, Order, Plan, Reply, Steps, Task};
@@ -20,9 +20,6 @@ use crate::{Failed, hold, memory, mixed};
 
 /// Plans that are timed once the kernels are compiled; the least counts, since other programs can only add to it.
 const TIMED_PLANS: u32 = 2;
-
-/// A step that takes little.
-const SMALL: StepShape = StepShape::new(8, 16);
 
 /// Does what it is asked, and prints the answer as one line.
 pub(crate) fn answer(order: &Order) -> Result<(), Failed> {
@@ -108,7 +105,7 @@ impl Order {
         }
         if phase == Phase::Infer && !self.keeps_pools() {
             // As in a run, and in a plan without pools: beside the optimizer's state.
-            trials.train(SMALL, SMALL.samples)?;
+            trials.train(shape.with_samples(1), 1)?;
         }
         let mut last = trials.run(phase, shape, n_samples)?;
         for _ in 1..count {
