@@ -113,6 +113,7 @@ mod reading;
 mod recent;
 mod reserved;
 mod row;
+mod shape_readings;
 mod simplex;
 
 pub use approach::{Approach, Reach};

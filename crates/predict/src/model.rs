@@ -10,8 +10,9 @@ use crate::certificate::{Certificate, ShapeNeed};
 use crate::estimate::fit;
 use crate::judged::Judged;
 use crate::lift::Lift;
-use crate::recent::{MEMORY, READINGS, Recent, factor, parts};
+use crate::recent::{MEMORY, Recent, factor, parts};
 use crate::row::{Judgement, Row, RowKey, Shown, Start};
+use crate::shape_readings::Readings;
 use crate::simplex::Vector;
 use crate::{PredictError, PredictorConfig};
 
@@ -38,31 +39,6 @@ pub(crate) struct Model {
     /// Coefficients of the point estimate, in bytes per feature.
     theta: Vector,
     judged: Judged,
-}
-
-/// What was read of one shape.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Readings {
-    needs: Recent,
-    /// The observation of the key at which it is looked at whether the shape is still worth keeping.
-    due: u64,
-    /// What a violation lifts the need to for a while.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    lifted: Option<Bytes>,
-    /// The most that was read of it while it is lifted and that is not learnt.
-    #[serde(default, skip_serializing_if = "plimsoll_types::is_zero")]
-    met: Bytes,
-}
-
-impl Readings {
-    /// Returns the need as it counts now.
-    fn need(self) -> Bytes {
-        Bytes(self.needs.most()).max(self.lifted.map_or(Bytes::ZERO, |it| it.max(self.met)))
-    }
-
-    fn push(&mut self, need: Bytes) {
-        self.needs.push(need.0, READINGS);
-    }
 }
 
 /// What a step needs above what is resident.

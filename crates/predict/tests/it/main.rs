@@ -6,6 +6,7 @@ mod certificate;
 mod coverage;
 mod explorer;
 mod kept;
+mod lifted;
 mod predictor;
 mod products;
 mod reserved;

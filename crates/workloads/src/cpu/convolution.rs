@@ -20,17 +20,18 @@ pub(super) struct Gradients {
     pub(super) bias: FlexTensor,
 }
 
+/// The sizes of what is convolved.
 #[derive(Clone, Copy)]
-struct Sizes {
-    n: usize,
-    channels: usize,
-    channels_out: usize,
-    height: usize,
-    width: usize,
+pub(super) struct Sizes {
+    pub(super) n: usize,
+    pub(super) channels: usize,
+    pub(super) channels_out: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
 }
 
 impl Sizes {
-    fn of(x: &FlexTensor, weight: &FlexTensor) -> Self {
+    pub(super) fn of(x: &FlexTensor, weight: &FlexTensor) -> Self {
         let (x, weight) = (x.layout().shape(), weight.layout().shape());
         Self { n: x[0], channels: x[1], channels_out: weight[0], height: x[2], width: x[3] }
     }

@@ -9,18 +9,9 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::convolution::Gradients;
+use super::convolution::{Gradients, Sizes};
 use super::numbers::tensor;
 use super::rows::{self, sum};
-
-#[derive(Clone, Copy)]
-struct Sizes {
-    n: usize,
-    channels: usize,
-    channels_out: usize,
-    height: usize,
-    width: usize,
-}
 
 /// One of the nine places around a pixel, counted from above and from the left.
 #[derive(Clone, Copy)]
@@ -30,11 +21,6 @@ struct Place {
 }
 
 impl Sizes {
-    fn of(x: &FlexTensor, weight: &FlexTensor) -> Self {
-        let (x, weight) = (x.layout().shape(), weight.layout().shape());
-        Self { n: x[0], channels: x[1], channels_out: weight[0], height: x[2], width: x[3] }
-    }
-
     /// Pixels of an image.
     fn image(self) -> usize {
         self.channels * self.height * self.width
@@ -46,34 +32,34 @@ impl Sizes {
     }
 
     /// Pixels of what is made, of one channel.
-    fn plane(self) -> usize {
+    fn half_plane(self) -> usize {
         self.halves().into_iter().product()
     }
 
     /// Room for the planes of all channels of an image, 0 where one has fewer rows or columns than others.
     fn planes(self) -> Vec<f32> {
-        vec![0.0; 4 * self.channels * self.plane()]
+        vec![0.0; 4 * self.channels * self.half_plane()]
     }
 
     /// Room for what lies around each pixel.
-    fn columns(self) -> FlexTensor {
-        let shape = Shape::from(vec![9 * self.channels, self.plane()]);
+    fn surroundings(self) -> FlexTensor {
+        let shape = Shape::from(vec![9 * self.channels, self.half_plane()]);
         tensor(vec![0.0; shape.num_elements()], &shape)
     }
 
-    fn matrix(self, weight: &FlexTensor) -> FlexTensor {
+    fn rows_of(self, weight: &FlexTensor) -> FlexTensor {
         let weight: &[f32] = weight.storage();
         tensor(weight.to_vec(), &Shape::from(vec![self.channels_out, 9 * self.channels]))
     }
 
     /// Each channel with each place around a pixel, in the order of a weight.
-    fn places(self) -> impl Iterator<Item = (usize, Place)> {
+    fn around(self) -> impl Iterator<Item = (usize, Place)> {
         (0..9 * self.channels).map(|at| (at / 9, Place { x: at % 3, y: at / 3 % 3 }))
     }
 
     /// Where the plane lies that a channel has at a place.
     fn start(self, channel: usize, Place { x, y }: Place) -> usize {
-        ((channel * 2 + usize::from(y != 1)) * 2 + usize::from(x != 1)) * self.plane()
+        ((channel * 2 + usize::from(y != 1)) * 2 + usize::from(x != 1)) * self.half_plane()
     }
 
     /// How far on a plane lies at a place.
@@ -94,7 +80,7 @@ impl Sizes {
 
     /// Each row of an image, as its place there and that of its even pixels among the planes; its odd ones are a plane further.
     fn rows(self) -> impl Iterator<Item = (usize, usize)> {
-        let (plane, width) = (self.plane(), self.halves()[1]);
+        let (plane, width) = (self.half_plane(), self.halves()[1]);
         let of = move |at: usize| {
             let (channel, y) = (at / self.height, at % self.height);
             (at * self.width, (channel * 2 + y % 2) * 2 * plane + y / 2 * width)
@@ -114,10 +100,10 @@ impl Sizes {
 pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let [x, weight, bias] = [x, weight, bias].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
-    let (plane, [height, width], matrix) = (sizes.plane(), sizes.halves(), sizes.matrix(&weight));
+    let (plane, [height, width], matrix) = (sizes.half_plane(), sizes.halves(), sizes.rows_of(&weight));
     let (x, bias): (&[f32], &[f32]) = (x.storage(), bias.storage());
     let mut made = Vec::with_capacity(sizes.n * sizes.channels_out * plane);
-    let (mut planes, mut columns) = (sizes.planes(), sizes.columns());
+    let (mut planes, mut columns) = (sizes.planes(), sizes.surroundings());
     for image in x.chunks_exact(sizes.image()) {
         split(image, sizes, &mut planes);
         gather(&planes, sizes, columns.storage_mut());
@@ -135,7 +121,7 @@ pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTenso
     let [x, weight, gradient] = [x, weight, gradient].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
     let Sizes { n, channels, channels_out, height, width } = sizes;
-    let (plane, matrix) = (sizes.plane(), sizes.matrix(&weight).transpose(0, 1));
+    let (plane, matrix) = (sizes.half_plane(), sizes.rows_of(&weight).transpose(0, 1));
     let (x, gradient): (&[f32], &[f32]) = (x.storage(), gradient.storage());
     let mut by_x = vec![0.0; if of_x { x.len() } else { 0 }];
     let mut by_bias = vec![0.0; channels_out];
@@ -143,7 +129,7 @@ pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTenso
     let mut by_matrix = tensor(vec![0.0; shape.num_elements()], &shape);
     let shape = Shape::from(vec![channels_out, plane]);
     let mut of_image = tensor(vec![0.0; shape.num_elements()], &shape);
-    let (mut planes, mut columns) = (sizes.planes(), sizes.columns());
+    let (mut planes, mut columns) = (sizes.planes(), sizes.surroundings());
     for (at, gradient) in gradient.chunks_exact(channels_out * plane).enumerate() {
         let image = at * sizes.image()..(at + 1) * sizes.image();
         split(&x[image.clone()], sizes, &mut planes);
@@ -170,7 +156,7 @@ pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTenso
 
 /// Lays the pixels of an image into planes.
 fn split(image: &[f32], sizes: Sizes, planes: &mut [f32]) {
-    let (pairs, plane) = (sizes.width / 2, sizes.plane());
+    let (pairs, plane) = (sizes.width / 2, sizes.half_plane());
     if sizes.height % 2 + sizes.width % 2 > 0 {
         planes.fill(0.0);
     }
@@ -185,7 +171,7 @@ fn split(image: &[f32], sizes: Sizes, planes: &mut [f32]) {
 
 /// Lays planes into an image: what [`split`] has done, undone.
 fn join(planes: &[f32], sizes: Sizes, image: &mut [f32]) {
-    let (pairs, plane) = (sizes.width / 2, sizes.plane());
+    let (pairs, plane) = (sizes.width / 2, sizes.half_plane());
     for (row, even) in sizes.rows() {
         let (row, (evens, odds)) = (&mut image[row..row + sizes.width], planes[even..].split_at(plane));
         for ((pair, even), odd) in row.chunks_exact_mut(2).zip(evens).zip(odds) {
@@ -197,8 +183,8 @@ fn join(planes: &[f32], sizes: Sizes, image: &mut [f32]) {
 
 /// Makes a row for each channel and each place around a pixel.
 fn gather(planes: &[f32], sizes: Sizes, columns: &mut [f32]) {
-    let plane = sizes.plane();
-    for ((channel, place), into) in sizes.places().zip(columns.chunks_exact_mut(plane)) {
+    let plane = sizes.half_plane();
+    for ((channel, place), into) in sizes.around().zip(columns.chunks_exact_mut(plane)) {
         let (from, moved) = (&planes[sizes.start(channel, place)..][..plane], sizes.moved(place));
         if moved < plane {
             into[moved..].copy_from_slice(&from[..plane - moved]);
@@ -209,9 +195,9 @@ fn gather(planes: &[f32], sizes: Sizes, columns: &mut [f32]) {
 
 /// Adds the rows that [`gather`] makes to where they came from.
 fn scatter(columns: &mut [f32], sizes: Sizes, planes: &mut [f32]) {
-    let plane = sizes.plane();
+    let plane = sizes.half_plane();
     planes.fill(0.0);
-    for ((channel, place), from) in sizes.places().zip(columns.chunks_exact_mut(plane)) {
+    for ((channel, place), from) in sizes.around().zip(columns.chunks_exact_mut(plane)) {
         sizes.clear_borders(place, from);
         let moved = sizes.moved(place).min(plane);
         rows::wide(rows::Add(&from[moved..], 1.0, &mut planes[sizes.start(channel, place)..][..plane - moved]));
