@@ -297,11 +297,11 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
         match Convolution.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let state = ([prep.checkpoint(&x), prep.checkpoint(&weight)], halves);
-                let [x, weight, bias] = [x, weight, bias].map(|it| it.into_primitive());
+                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
                 prep.finish(state, Flex::convolved(x, weight, bias, halves))
             }
             OpsKind::UnTracked(prep) => {
-                let [x, weight, bias] = [x, weight, bias].map(|it| it.into_primitive());
+                let (x, weight, bias) = (x.into_primitive(), weight.into_primitive(), bias.into_primitive());
                 prep.finish(Flex::convolved(x, weight, bias, halves))
             }
         }
