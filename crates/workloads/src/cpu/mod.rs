@@ -41,6 +41,7 @@ const MOST_CHANNELS: usize = 64;
 ///
 /// What lies in no run sees nothing, and nothing is made of it.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "only a CPU's attention reads them"))]
 pub(crate) struct Runs {
     /// Disjoint, among all positions of a batch.
     pub(crate) of: Arc<[Range<usize>]>,
