@@ -47,7 +47,8 @@ impl Sizes {
         tensor(vec![0.0; shape.num_elements()], &shape)
     }
 
-    fn rows_of(self, weight: &FlexTensor) -> FlexTensor {
+    /// Returns a weight as a matrix, with a row for each channel that is made.
+    fn matrix_of_rows(self, weight: &FlexTensor) -> FlexTensor {
         let weight: &[f32] = weight.storage();
         tensor(weight.to_vec(), &Shape::from(vec![self.channels_out, 9 * self.channels]))
     }
@@ -100,7 +101,7 @@ impl Sizes {
 pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let [x, weight, bias] = [x, weight, bias].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
-    let (plane, [height, width], matrix) = (sizes.half_plane(), sizes.halves(), sizes.rows_of(&weight));
+    let (plane, [height, width], matrix) = (sizes.half_plane(), sizes.halves(), sizes.matrix_of_rows(&weight));
     let (x, bias): (&[f32], &[f32]) = (x.storage(), bias.storage());
     let mut made = Vec::with_capacity(sizes.n * sizes.channels_out * plane);
     let (mut planes, mut columns) = (sizes.planes(), sizes.surroundings());
@@ -121,7 +122,7 @@ pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTenso
     let [x, weight, gradient] = [x, weight, gradient].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
     let Sizes { n, channels, channels_out, height, width } = sizes;
-    let (plane, matrix) = (sizes.half_plane(), sizes.rows_of(&weight).transpose(0, 1));
+    let (plane, matrix) = (sizes.half_plane(), sizes.matrix_of_rows(&weight).transpose(0, 1));
     let (x, gradient): (&[f32], &[f32]) = (x.storage(), gradient.storage());
     let mut by_x = vec![0.0; if of_x { x.len() } else { 0 }];
     let mut by_bias = vec![0.0; channels_out];

@@ -63,7 +63,8 @@ pub(crate) fn attend(parts: &[Tensor<2>; 3], runs: &Runs) -> Option<Tensor<2>> {
     None
 }
 
-/// Applies a convolution of 3 × 3 that leaves height and width as they are, or with a stride of 2 halves them.
+/// Applies a convolution of 3 × 3 that leaves height and width as they are, or with a stride of 2 halves them; images are padded with
+/// one row or column of zeros at each side.
 ///
 /// # Shapes
 ///
@@ -111,6 +112,11 @@ pub(crate) fn with_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
     if is_ours(&x) {
         return nodes::with_neighbours(x, radius);
     }
+    join_neighbours(x, radius)
+}
+
+/// What [`with_neighbours`] does, by operations of Burn.
+fn join_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
     let [batch_size, n, width] = x.dims();
     let edge = Tensor::zeros([batch_size, radius, width], (&x.device(), x.dtype()));
     let padded = Tensor::cat(vec![edge.clone(), x, edge], 1);

@@ -1,5 +1,7 @@
 //! Each position of a sequence with those before and after it, in runs of memory.
 
+use std::ops::Range;
+
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape;
 
@@ -8,7 +10,7 @@ use super::rows;
 
 /// Where the numbers around each position lie in a sequence of so many, and where the first of them goes: what lies outside of the
 /// sequence is left out.
-fn runs(len: usize, width: usize, radius: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
+fn runs(len: usize, width: usize, radius: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
     let row = (2 * radius + 1) * width;
     (0..len / width).map(move |at| {
         let (start, end) = (at.saturating_sub(radius), (at + radius + 1) * width);
