@@ -1,13 +1,15 @@
 //! Parts of a step that run side by side.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::iter;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use plimsoll_probe::Share;
-use plimsoll_sampler::deal;
 use plimsoll_types::{Attempt, Bytes, Prediction};
 
 use crate::gradients::{WeightedAccumulator, weighted_backward};
@@ -125,28 +127,18 @@ impl<'a, M: Module> Beside<'a, M> {
         let (mut fits, mut beyond) = (0, needs.len() + 1);
         while fits + 1 < beyond {
             let middle = fits.midpoint(beyond);
-            let shares = self.shares(&needs[..middle]);
-            if self.needed(&shares, |at| needs[at].most) <= room { fits = middle } else { beyond = middle }
+            let order = largest_first(&needs[..middle]);
+            if self.needed(&order, |at| needs[at].most) <= room { fits = middle } else { beyond = middle }
         }
         self.group.truncate(fits);
     }
 
-    /// Deals parts to the replicas, and returns the places of the parts of each: what a part needs is taken for the time that it
-    /// takes.
-    fn shares(&self, needs: &[Need]) -> Vec<Vec<usize>> {
-        let costs: Vec<_> = needs.iter().map(|it| it.most.0).collect();
-        deal(&costs, self.replicas.count().clamp(1, needs.len().max(1)))
-    }
-
-    /// Returns what parts need at once, each what `need` says: of each replica its first, the largest, and what its others hold
-    /// meanwhile.
-    fn needed(&self, shares: &[Vec<usize>], need: impl Fn(usize) -> Bytes) -> Bytes {
-        let of_replica = |parts: &Vec<usize>| {
-            let Some((largest, others)) = parts.split_first() else { return Bytes::ZERO };
-            let waiting = others.iter().map(|at| self.waiting.unwrap_or(need(*at)));
-            waiting.fold(need(*largest), Bytes::saturating_add)
-        };
-        shares.iter().map(of_replica).fold(Bytes::ZERO, Bytes::saturating_add)
+    /// Returns what parts in this order need at once, each what `need` says, whichever of the replicas takes which: as many as there
+    /// are replicas run, the first if all are at their most, and the others hold what they have made.
+    fn needed(&self, order: &[usize], need: impl Fn(usize) -> Bytes) -> Bytes {
+        let (running, others) = order.split_at(order.len().min(self.replicas.count()));
+        let waiting = others.iter().map(|at| self.waiting.unwrap_or(need(*at)));
+        running.iter().map(|at| need(*at)).chain(waiting).fold(Bytes::ZERO, Bytes::saturating_add)
     }
 
     /// Says which parts took more than they were certain to, of those that ran.
@@ -168,34 +160,35 @@ impl<'a, M: Module> Beside<'a, M> {
         1 < self.group.len() && self.group[0].0.samples == *samples
     }
 
-    /// Runs the parts that were gathered, as many as fit with so many bytes in use.
+    /// Runs the parts that were gathered, as many as fit with so many bytes in use: each replica takes the next as soon as it has
+    /// done one, the largest first.
     pub(super) fn run(&mut self, request: &StepRequest, accumulator: &WeightedAccumulator<M>, resident: Bytes) {
         self.keep_what_fits(request.budget.budget.saturating_sub(resident));
         let (mean_loss, nodes) = (self.mean_loss, Nodes::count());
         let (group, needs): (Vec<_>, Vec<_>) = self.group.drain(..).unzip();
-        let weight = |part: &StepPart| accumulator.weight(request.n_units(part.samples.clone()));
-        let work = |(share, model): (Vec<usize>, M)| {
-            let parts: Vec<_> = share.iter().map(|at| (*at, group[*at].samples.clone(), weight(&group[*at]))).collect();
-            move || {
-                let run = |(at, samples, weight)| {
-                    let share = Share::begin();
+        let part = |it: &StepPart| (it.samples.clone(), accumulator.weight(request.n_units(it.samples.clone())));
+        let parts: Vec<_> = group.iter().map(part).collect();
+        let (order, n_taken) = (largest_first(&needs), AtomicUsize::new(0));
+        let work = |model: M| {
+            || {
+                let run = |at: &usize| {
+                    let ((samples, weight), share) = (parts[*at].clone(), Share::begin());
                     let loss = mean_loss(&model, samples);
                     let gradients = weighted_backward(&model, &loss.mean, weight);
                     let unread = Unread::of::<M>(Some(loss), None);
-                    (at, (gradients, unread, share.most(), share.held()))
+                    (*at, (gradients, unread, share.most(), share.held()))
                 };
-                let made: Vec<_> = parts.into_iter().map(run).collect();
+                let made: Vec<_> = iter::from_fn(|| order.get(n_taken.fetch_add(1, Relaxed))).map(run).collect();
                 (model, made)
             }
         };
-        let shares = self.shares(&needs);
         let reaches = |need| resident.saturating_add(need);
         let of_group = Prediction {
-            expected: reaches(self.needed(&shares, |at| needs[at].expected)),
-            upper: reaches(self.needed(&shares, |at| needs[at].most)),
+            expected: reaches(self.needed(&order, |at| needs[at].expected)),
+            upper: reaches(self.needed(&order, |at| needs[at].most)),
         };
-        let n = shares.len().min(self.models.len());
-        let done = self.replicas.run(shares.into_iter().zip(self.models.drain(..n)).map(work).collect());
+        let n = group.len().min(self.models.len());
+        let done = self.replicas.run(self.models.drain(..n).map(work).collect());
         let mut made = Vec::new();
         for (model, of_replica) in done {
             self.models.push(model);
@@ -223,4 +216,11 @@ impl<'a, M: Module> Beside<'a, M> {
         }
         self.made.back_mut().into_iter().for_each(|it| it.is_last = true);
     }
+}
+
+/// Orders parts by what they need, which is taken for the time that they take: so that the last to run is a small one.
+fn largest_first(needs: &[Need]) -> Vec<usize> {
+    let mut order: Vec<_> = (0..needs.len()).collect();
+    order.sort_by_key(|at| Reverse(needs[*at].most));
+    order
 }

@@ -7,8 +7,8 @@ mod alone;
 
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,8 @@ struct Bench {
     samples: Tensor<2>,
     /// The threads that parts ran on.
     threads: Mutex<Vec<ThreadId>>,
-    /// How many have met, where four replicas wait for one another, each with its graph.
-    meeting: Option<AtomicUsize>,
+    /// What a thread waits for with the graph of a part, by the first of its samples.
+    wait: Option<Box<dyn Fn(usize) + Send + Sync>>,
 }
 
 impl Bench {
@@ -93,7 +93,7 @@ impl Bench {
         drop(net.mean_loss(samples.clone()));
         let step = GuardedStep::new(open(DeviceKind::Flex, None).unwrap(), device);
         let optimizer: ModuleOptimizer = AdamConfig::new().init();
-        Self { step, state: TrainState::new(net, optimizer), samples, threads: Mutex::default(), meeting: None }
+        Self { step, state: TrainState::new(net, optimizer), samples, threads: Mutex::default(), wait: None }
     }
 
     /// Runs a step in parts of 75 under a budget, above what is in use, for so many halves of them at once.
@@ -116,12 +116,11 @@ impl Bench {
             let upper = in_use.saturating_add(need(shape.samples));
             Some(Prediction { expected: upper, upper })
         };
-        let (samples, threads, meeting) = (&self.samples, &self.threads, &self.meeting);
+        let (samples, threads, wait) = (&self.samples, &self.threads, &self.wait);
         let mean_loss = |net: &Net, part: Range<usize>| {
             threads.lock().unwrap().push(thread::current().id());
-            let loss = net.mean_loss(samples.clone().slice([part]));
-            let is_replica = thread::current().name() == Some("replica");
-            meeting.iter().filter(|_| is_replica).for_each(meet);
+            let loss = net.mean_loss(samples.clone().slice([part.clone()]));
+            wait.iter().for_each(|it| it(part.start));
             loss
         };
         let model = self.state.model();
@@ -152,13 +151,21 @@ impl Bench {
     }
 }
 
-/// Waits for three others; not for ever, since a test that fails is better than one that does not end.
-fn meet(n_there: &AtomicUsize) {
-    n_there.fetch_add(1, SeqCst);
+/// Waits until so many have come; not for ever, since a test that fails is better than one that does not end.
+fn wait_for(n_there: &AtomicUsize, n: usize) {
     let begun = Instant::now();
-    while n_there.load(SeqCst) < 4 && begun.elapsed() < Duration::from_secs(10) {
+    while n_there.load(SeqCst) < n && begun.elapsed() < Duration::from_secs(10) {
         thread::yield_now();
     }
+}
+
+/// Lets the first so many wait for one another.
+fn meeting(n: usize) -> Option<Box<dyn Fn(usize) + Send + Sync>> {
+    let n_there = AtomicUsize::new(0);
+    Some(Box::new(move |_| {
+        n_there.fetch_add(1, SeqCst);
+        wait_for(&n_there, n);
+    }))
 }
 
 fn replicas(n: usize) -> Replicas {
@@ -172,6 +179,7 @@ fn what_runs_at_once_comes_to_the_same_bits_and_is_measured_as_what_runs_alone()
     alone(|| {
         let train = |n: usize| {
             let (replicas, mut bench) = ((0 < n).then(|| replicas(n)), Bench::new(false));
+            bench.wait = meeting(n);
             let outcomes: Vec<_> = (0..3)
                 .map(|_| {
                     let mut outcome = bench.step(replicas.as_ref(), 8);
@@ -234,7 +242,7 @@ fn parts_that_take_more_together_than_there_is_run_again_one_after_the_other_and
         let one = Bytes(needs.into_iter().max().unwrap());
         // All four are said to need next to nothing, and there is room for one.
         let room = Bytes(one.0 * 3 / 2);
-        bench.meeting = Some(AtomicUsize::new(0));
+        bench.wait = meeting(4);
         let outcome = bench.attempt(Some(&replicas(4)), room, |_| Bytes::kib(1));
         assert_eq!(outcome.parts.iter().map(|it| it.beside).collect::<Vec<_>>(), [None; 4]);
         let samples: Vec<_> = outcome.parts.iter().flat_map(|it| it.part.samples.clone()).collect();
@@ -245,6 +253,23 @@ fn parts_that_take_more_together_than_there_is_run_again_one_after_the_other_and
         let (same, mut undivided) = (outcome.gradient_norm, Bench::new(false));
         let norm = undivided.step(Some(&replicas(4)), 9).gradient_norm;
         assert_eq!(same.to_bits(), norm.to_bits());
+    });
+}
+
+#[test]
+fn a_replica_that_is_held_up_leaves_what_is_left_to_the_others() {
+    alone(|| {
+        let (mut bench, n_done) = (Bench::new(false), Arc::new(AtomicUsize::new(0)));
+        let of_others = Arc::clone(&n_done);
+        bench.wait = Some(Box::new(move |first| match first {
+            0 => wait_for(&n_done, 3),
+            _ => _ = n_done.fetch_add(1, SeqCst),
+        }));
+        let outcome = bench.step(Some(&replicas(2)), 9);
+        assert_eq!(outcome.parts.iter().map(|it| it.group).collect::<Vec<_>>(), [0; 4]);
+        assert_eq!((of_others.load(SeqCst), bench.n_threads()), (3, 2));
+        let threads = bench.threads.lock().unwrap();
+        assert_eq!(threads.iter().filter(|it| **it == threads[0]).count() % 2, 1, "one has done three: {threads:?}");
     });
 }
 
