@@ -12,6 +12,8 @@ const SLANT: f32 = 0.3;
 const SHIFT: f32 = 0.1;
 /// The longest side of the rectangle that is blotted out, as a share of the image's.
 const BLOT: f32 = 0.4;
+/// Points that are looked at together, so that a compiler makes vectors of where they lie.
+const AT_ONCE: usize = 16;
 /// The brightest value.
 const BRIGHTEST: f32 = 255.0;
 /// What is added to a colour at most, as a share of the brightest value, for all that its factor may change.
@@ -43,8 +45,9 @@ impl Default for Augmentation {
 ///
 /// # Shapes
 ///
-/// - `source` and output: `[3, height, width]`
-pub(crate) fn warped(source: &[u8], sides: [usize; 2], by: Augmentation, chance: &mut Chance) -> Vec<u8> {
+/// - `rows`: `[height, width, 3]`
+/// - output: `[3, height, width]`
+pub(crate) fn warped(rows: &[u8], sides: [usize; 2], by: Augmentation, chance: &mut Chance) -> Vec<u8> {
     let tangent = chance.around_zero(TURN);
     let [sin, cos] = [2.0 * tangent, 1.0 - tangent * tangent].map(|it| it / (1.0 + tangent * tangent));
     let zoom = 1.0 - chance.around_zero(by.zoom).abs();
@@ -54,21 +57,22 @@ pub(crate) fn warped(source: &[u8], sides: [usize; 2], by: Augmentation, chance:
     let [shift_x, shift_y] = sides.map(|side| chance.around_zero(SHIFT * side as f32));
     let [centre_x, centre_y] = sides.map(|side| (side as f32 - 1.0) / 2.0);
     let [width, height] = sides;
-    let (mut warped, n_pixels) = (vec![0; source.len()], width * height);
-    let mut of_row = Vec::with_capacity(width);
-    for (y, start) in (0..height).zip((0..).step_by(width)) {
+    let ((pixels, _), mut warped) = (rows.as_chunks(), vec![0; rows.len()]);
+    for y in 0..height {
         let v = (y as f32 - centre_y) * stretch_y;
-        of_row.clear();
-        of_row.extend((0..width).map(|x| {
-            let u = (x as f32 - centre_x) * stretch_x + slant * v;
-            let (x, y) = (cos * u - sin * v + centre_x + shift_x, sin * u + cos * v + centre_y + shift_y);
-            Corners::around(x, y, sides)
-        }));
-        for (from, into) in source.chunks_exact(n_pixels).zip(warped.chunks_exact_mut(n_pixels)) {
-            into[start..].iter_mut().zip(&of_row).for_each(|(into, corners)| *into = corners.of(from));
+        for start in (0..width).step_by(AT_ONCE) {
+            let places = std::array::from_fn(|at| {
+                let u = (start as f32 + at as f32 - centre_x) * stretch_x + slant * v;
+                (cos * u - sin * v + centre_x + shift_x, sin * u + cos * v + centre_y + shift_y)
+            });
+            let colors = Corners::around(&places, sides).colors(pixels, sides, AT_ONCE.min(width - start));
+            for (plane, colors) in warped.chunks_exact_mut(pixels.len()).zip(&colors) {
+                let into = plane[y * width..][..width][start..].iter_mut();
+                into.zip(colors).for_each(|(into, color)| *into = byte(*color));
+            }
         }
     }
-    recolor(&mut warped, n_pixels, by.colors, chance);
+    recolor(&mut warped, pixels.len(), by.colors, chance);
     blot(&mut warped, sides, chance);
     warped
 }
@@ -103,34 +107,85 @@ fn blot(planes: &mut [u8], sides: [usize; 2], chance: &mut Chance) {
     }
 }
 
-/// The four pixels around a point, and how near it is to the right and lower ones.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+fn byte(color: f32) -> u8 {
+    (color + 0.5) as u8
+}
+
+/// The upper left of the four pixels around each of some points, and how near these are to the right and lower ones.
 struct Corners {
-    at: [usize; 4],
-    right: f32,
-    lower: f32,
+    left: [i32; AT_ONCE],
+    top: [i32; AT_ONCE],
+    right: [f32; AT_ONCE],
+    lower: [f32; AT_ONCE],
 }
 
 impl Corners {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the image")]
-    fn around(x: f32, y: f32, [width, height]: [usize; 2]) -> Self {
-        let (x, y) = (x.clamp(0.0, width as f32 - 1.0), y.clamp(0.0, height as f32 - 1.0));
-        let (left, top) = (x as usize, y as usize);
-        let (next, below) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
-        let at = [top * width + left, top * width + next, below * width + left, below * width + next];
-        Self { at, right: x - left as f32, lower: y - top as f32 }
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to the image")]
+    fn around(places: &[(f32, f32); AT_ONCE], sides: [usize; 2]) -> Self {
+        let [last_x, last_y] = sides.map(|side| side as f32 - 1.0);
+        let zero = [0.0; AT_ONCE];
+        let mut corners = Self { left: [0; AT_ONCE], top: [0; AT_ONCE], right: zero, lower: zero };
+        for (at, (x, y)) in places.iter().enumerate() {
+            let (x, y) = (x.clamp(0.0, last_x), y.clamp(0.0, last_y));
+            (corners.left[at], corners.top[at]) = (x as i32, y as i32);
+            (corners.right[at], corners.lower[at]) = (x - corners.left[at] as f32, y - corners.top[at] as f32);
+        }
+        corners
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
-    fn of(&self, plane: &[u8]) -> u8 {
-        let [a, b, c, d] = self.at.map(|at| f32::from(plane[at]));
-        let between = |from: f32, to: f32, share: f32| from + (to - from) * share;
-        (between(between(a, b, self.right), between(c, d, self.right), self.lower) + 0.5) as u8
+    /// Returns red, green and blue of the first so many points.
+    #[expect(clippy::cast_sign_loss, reason = "clamped to the image")]
+    fn colors(&self, pixels: &[[u8; 3]], [width, height]: [usize; 2], n: usize) -> [[f32; AT_ONCE]; 3] {
+        let mut colors = [[0.0; AT_ONCE]; 3];
+        for at in 0..n {
+            let (left, top, right, lower) =
+                (self.left[at] as usize, self.top[at] as usize, self.right[at], self.lower[at]);
+            let (next, below) = (usize::from(left + 1 < width), if top + 1 < height { width } else { 0 });
+            let first = top * width + left;
+            let under = first + below;
+            let near = [pixels[first], pixels[first + next], pixels[under], pixels[under + next]];
+            let between = |from: f32, to: f32, share: f32| from + (to - from) * share;
+            for (channel, colors) in colors.iter_mut().enumerate() {
+                let of = |at: usize| f32::from(near[at][channel]);
+                colors[at] = between(between(of(0), of(1), right), between(of(2), of(3), right), lower);
+            }
+        }
+        colors
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Warps planes as they are when they come from a file.
+    fn warped(planes: &[u8], sides: [usize; 2], by: Augmentation, chance: &mut Chance) -> Vec<u8> {
+        let n = planes.len() / 3;
+        let rows: Vec<_> = (0..planes.len()).map(|at| planes[at % 3 * n + at / 3]).collect();
+        super::warped(&rows, sides, by, chance)
+    }
+
+    #[test]
+    fn a_point_has_the_colours_of_those_around_it_by_how_near_they_are() {
+        let sides @ [width, height] = [21, 3];
+        let pixels: Vec<[u8; 3]> =
+            (0..width * height).map(|at| [0, 1, 2].map(|it| u8::try_from(at * (it + 3) % 251).unwrap())).collect();
+        let places = std::array::from_fn(|at| (1.3 * at as f32 - 0.8, 0.3 * at as f32 - 0.7));
+        let colors = Corners::around(&places, sides).colors(&pixels, sides, AT_ONCE);
+        for (at, (x, y)) in places.into_iter().enumerate() {
+            let near = |place: f32, side: usize| {
+                (0..side).map(move |it| (it, (1.0 - (place.clamp(0.0, side as f32 - 1.0) - it as f32).abs()).max(0.0)))
+            };
+            for (channel, of_channel) in colors.iter().enumerate() {
+                let of =
+                    |(row, by): (usize, f32)| near(x, width).map(move |(it, share)| (row * width + it, by * share));
+                let expected: f32 =
+                    near(y, height).flat_map(of).map(|(it, by)| f32::from(pixels[it][channel]) * by).sum();
+                assert!((of_channel[at] - expected).abs() < 1e-3, "({x}, {y}): {} for {expected}", of_channel[at]);
+            }
+        }
+    }
 
     #[test]
     fn a_warp_depends_on_seed_epoch_and_sample_alone_and_moves_something() {
@@ -182,7 +237,7 @@ mod tests {
             .collect();
         let n_black = |zoom| {
             let by = Augmentation { zoom, colors: 0.0, mirror: false };
-            let warp = |sample| warped(&ring, [32; 2], by, &mut Chance::new(1, 2, sample));
+            let warp = |sample| warped(&[&ring[..]; 3].concat(), [32; 2], by, &mut Chance::new(1, 2, sample));
             (0..100).map(|sample| warp(sample).iter().filter(|it| **it < 64).count()).sum::<usize>()
         };
         let [whole, some, few] = [0.0, 0.3, 0.6].map(n_black);

@@ -68,9 +68,8 @@ impl LoadedSample {
             let pool = if samples.draws_anew(sample) { samples.pool(group.subject) } else { &group.images };
             for stored in chance.some_of(pool, group.images.len()) {
                 let Decoded { size, rows } = samples.album().read(stored)?;
-                let planes = planar(&rows).collect::<Vec<_>>();
                 let sides = [size.0 as usize, size.1 as usize];
-                images.push(Planes::new(size, warped(&planes, sides, by, &mut chance)));
+                images.push(Planes::new(size, warped(&rows, sides, by, &mut chance)));
             }
         }
         Ok(Self::new(samples, sample, exchanged, images))

@@ -9,15 +9,22 @@ pub(crate) struct Standard {
     scale: f32,
 }
 
+/// Values whose squares are summed in 32 bits, which are vectors then.
+const AT_ONCE: usize = 1 << 15;
+
 impl Standard {
     /// Of an image that is black, as padding is.
     pub(crate) const BLACK: Self = Self { mean: 0.0, scale: 1.0 };
 
+    #[expect(clippy::cast_possible_truncation, reason = "what 32 bits have of it")]
     pub(crate) fn of(image: &[u8]) -> Self {
-        let n = image.len() as f32;
-        let mean = image.iter().map(|it| f32::from(*it)).sum::<f32>() / n;
-        let variance = image.iter().map(|it| (f32::from(*it) - mean).powi(2)).sum::<f32>() / n;
-        Self { mean, scale: 1.0 / variance.sqrt().max(1.0) }
+        let mean_of = |of: fn(u8) -> u32| {
+            let sums = image.chunks(AT_ONCE).map(|it| u64::from(it.iter().map(|it| of(*it)).sum::<u32>()));
+            sums.sum::<u64>() as f64 / image.len() as f64
+        };
+        let [mean, of_squares] = [u32::from, |it| u32::from(it) * u32::from(it)].map(mean_of);
+        let deviation = (of_squares - mean * mean).max(1.0).sqrt();
+        Self { mean: mean as f32, scale: 1.0 / deviation as f32 }
     }
 
     /// Appends the values of an image, each on the new scale.
