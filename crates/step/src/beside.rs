@@ -29,7 +29,8 @@ const PARTS_OF_REPLICA: usize = 16;
 pub(super) struct Beside<'a, M> {
     replicas: &'a Replicas,
     mean_loss: SharedMeanLoss<'a, M>,
-    /// For each replica, the model with parameters of its own, whose graph no other thread holds; the numbers are the same.
+    /// For each replica, the model with parameters whose graph no other thread holds: those of the model, and for all but one of
+    /// them others with the same numbers.
     models: Vec<M>,
     /// What a part holds until it is its turn, its gradients above all, where one has shown it.
     waiting: Option<Bytes>,
@@ -151,8 +152,9 @@ impl<'a, M: Module> Beside<'a, M> {
 
     /// Makes the models, where a group is to run and they are not there yet.
     pub(super) fn prepare(&mut self, model: &M) {
-        let missing = self.replicas.count().min(self.group.len()).saturating_sub(self.models.len());
-        self.models.extend((0..missing).map(|_| model.clone().map(&mut OwnLeaves)));
+        let missing = self.models.len()..self.replicas.count().min(self.group.len());
+        let own = |at| if at == 0 { model.clone() } else { model.clone().map(&mut OwnLeaves) };
+        self.models.extend(missing.map(own));
     }
 
     /// Whether a part is the first of several that are certain to fit at once.

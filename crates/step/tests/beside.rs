@@ -71,6 +71,8 @@ impl ModuleVisitor for Weights {
     }
 }
 
+type Wait = Box<dyn Fn(usize) + Send + Sync>;
+
 struct Bench {
     step: GuardedStep,
     state: TrainState<Net>,
@@ -78,7 +80,7 @@ struct Bench {
     /// The threads that parts ran on.
     threads: Mutex<Vec<ThreadId>>,
     /// What a thread waits for with the graph of a part, by the first of its samples.
-    wait: Option<Box<dyn Fn(usize) + Send + Sync>>,
+    wait: Option<Wait>,
 }
 
 impl Bench {
@@ -160,12 +162,12 @@ fn wait_for(n_there: &AtomicUsize, n: usize) {
 }
 
 /// Lets the first so many wait for one another.
-fn meeting(n: usize) -> Option<Box<dyn Fn(usize) + Send + Sync>> {
+fn meeting(n: usize) -> Wait {
     let n_there = AtomicUsize::new(0);
-    Some(Box::new(move |_| {
+    Box::new(move |_| {
         n_there.fetch_add(1, SeqCst);
         wait_for(&n_there, n);
-    }))
+    })
 }
 
 fn replicas(n: usize) -> Replicas {
@@ -179,7 +181,7 @@ fn what_runs_at_once_comes_to_the_same_bits_and_is_measured_as_what_runs_alone()
     alone(|| {
         let train = |n: usize| {
             let (replicas, mut bench) = ((0 < n).then(|| replicas(n)), Bench::new(false));
-            bench.wait = meeting(n);
+            bench.wait = Some(meeting(n));
             let outcomes: Vec<_> = (0..3)
                 .map(|_| {
                     let mut outcome = bench.step(replicas.as_ref(), 8);
@@ -242,7 +244,7 @@ fn parts_that_take_more_together_than_there_is_run_again_one_after_the_other_and
         let one = Bytes(needs.into_iter().max().unwrap());
         // All four are said to need next to nothing, and there is room for one.
         let room = Bytes(one.0 * 3 / 2);
-        bench.wait = meeting(4);
+        bench.wait = Some(meeting(4));
         let outcome = bench.attempt(Some(&replicas(4)), room, |_| Bytes::kib(1));
         assert_eq!(outcome.parts.iter().map(|it| it.beside).collect::<Vec<_>>(), [None; 4]);
         let samples: Vec<_> = outcome.parts.iter().flat_map(|it| it.part.samples.clone()).collect();
