@@ -122,7 +122,9 @@ impl Bench {
         let mean_loss = |net: &Net, part: Range<usize>| {
             threads.lock().unwrap().push(thread::current().id());
             let loss = net.mean_loss(samples.clone().slice([part.clone()]));
-            wait.iter().for_each(|it| it(part.start));
+            if let Some(wait) = wait {
+                wait(part.start);
+            }
             loss
         };
         let model = self.state.model();
