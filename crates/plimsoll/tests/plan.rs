@@ -95,9 +95,11 @@ fn a_plan_bounds_what_burns_own_loop_reaches_closely() {
         let own = peak_of_own_loop(it.samples, it.edge, &device);
         assert!(own <= it.upper, "{} × {} reached {own}: {plan}", it.samples, it.edge);
         let (need, bound) = (own.saturating_sub(before), it.upper.saturating_sub(before));
-        // On a CPU a bound has 64 KiB for tables that grow by doubling.
+        // On a CPU a bound has 64 KiB for tables that grow by doubling, and the most that products of matrices have packed, which
+        // depends on the processor.
+        let on_top = Bytes::kib(128).saturating_add(probe().read().unwrap().packed);
         assert!(
-            bound.as_f64() < need.as_f64() * 1.1 + Bytes::kib(128).as_f64(),
+            bound.as_f64() < need.as_f64() * 1.1 + on_top.as_f64(),
             "{} × {} needs {need}: {plan}",
             it.samples,
             it.edge
