@@ -29,8 +29,8 @@ const PARTS_OF_REPLICA: usize = 16;
 pub(super) struct Beside<'a, M> {
     replicas: &'a Replicas,
     mean_loss: SharedMeanLoss<'a, M>,
-    /// For each replica, the model with parameters whose graph no other thread holds: those of the model, and for all but one of
-    /// them others with the same numbers.
+    /// For each replica, a model whose leaves are in no other thread's graph: the first as it is, the others with leaves of their
+    /// own and the same numbers.
     models: Vec<M>,
     /// What a part holds until it is its turn, its gradients above all, where one has shown it.
     waiting: Option<Bytes>,

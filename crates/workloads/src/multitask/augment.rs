@@ -78,16 +78,14 @@ pub(crate) fn warped(rows: &[u8], sides: [usize; 2], by: Augmentation, chance: &
 }
 
 /// Changes each colour by a factor and a summand, as another light would.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
 fn recolor(planes: &mut [u8], n_pixels: usize, most: f32, chance: &mut Chance) {
     if most <= 0.0 {
         return;
     }
     for plane in planes.chunks_exact_mut(n_pixels) {
         let (factor, summand) = (1.0 + chance.around_zero(most), chance.around_zero(most * ADDED * BRIGHTEST));
-        let changed = |it: u8| (f32::from(it) * factor + summand).clamp(0.0, BRIGHTEST) + 0.5;
         for it in plane {
-            *it = changed(*it) as u8;
+            *it = byte((f32::from(*it) * factor + summand).clamp(0.0, BRIGHTEST));
         }
     }
 }
