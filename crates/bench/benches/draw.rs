@@ -46,10 +46,10 @@ fn deal_step(group: &mut BenchmarkGroup<'_, WallTime>, n_devices: u32) {
     let weights: Vec<_> = (0..n_devices).map(|at| f64::from(1_000 + at * 7919 % 2_000)).collect();
     let batch = |at: u32| {
         let limits = (0..n_devices).map(|device| (16 + device % 17) / (1 + at / 2)).collect();
-        BatchToDeal { n_samples: 6 * n_devices, length: 256 * (1 + at), limits }
+        BatchToDeal { n_samples: 6 * n_devices, length: 256 * (1 + at), multiple_of: 1, limits }
     };
     let batches: Vec<_> = (0..8).map(batch).collect();
     group.throughput(Throughput::Elements(48 * u64::from(n_devices)));
     let id = BenchmarkId::new("deal_batches", n_devices);
-    group.bench_function(id, |b| b.iter(|| deal_batches(black_box(&weights), black_box(&batches))));
+    group.bench_function(id, |b| b.iter(|| deal_batches(black_box(&weights), None, black_box(&batches))));
 }

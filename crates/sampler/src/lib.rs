@@ -18,8 +18,7 @@
 //! them into optimizer steps; [`PackStream`] and [`PackStreamSteps`] do so for a stream.
 //! A [`StreamMix`] says which of several sources a stream takes its next sample from, [`MixCursor`] which sample, and
 //! [`Groups`] of samples stay together.
-//! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`]; [`deal`] gives equal takers work
-//! of unequal cost.
+//! [`deal_batches`] says how many samples of each batch a device takes, by its [`Speeds`].
 //! A [`MixedBuffer`] holds samples of several images, tokens and labels, padded and with masks; [`EpochCursor`] draws samples
 //! that are padded to nothing from a [`Permutation`].
 //! [`PlanReport`] with its [`Mixing`], [`mates_kept`], [`rank_correlation`] and [`task_entropy_ratio`] say what came of it.
@@ -91,7 +90,6 @@
 
 mod block_permutation;
 mod collate;
-mod deal;
 mod dealer;
 mod edges;
 mod epoch;
@@ -103,7 +101,6 @@ mod plan;
 mod speeds;
 
 pub use collate::{IGNORED_LABEL, MixedBatch, MixedBuffer, MixedConfig, MixedImage, MixedSample, MixedShape};
-pub use deal::{cut_for, deal};
 pub use dealer::{BatchToDeal, deal_batches};
 pub use edges::{Edges, cells, edges};
 pub use epoch::EpochCursor;

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Steps that a speed is the mean of: the fewer, the sooner it follows a change, and the more it varies.
 const N_STEPS: u32 = 4;
 
+/// What a micro-batch takes by itself, in seconds: about.
+const OVERHEAD: f64 = 2e-3;
+
 /// What a device has run of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worked {
@@ -80,6 +83,14 @@ impl Speeds {
     pub fn weights(&self) -> Vec<f64> {
         let mean = self.mean();
         self.devices.iter().map(|it| if it.n_steps == 0 { mean } else { it.rate }).collect()
+    }
+
+    /// Returns what a micro-batch is taken to take by itself, in seconds; nothing where no speed is known.
+    ///
+    /// On a CPU it was 0.3 ms in `text`, and 0.6 to 1.4 in `sequence` (`docs/measured/scaling-2026-11-25.md`,
+    /// `docs/measured/parts-2026-11-30.md`).
+    pub fn overhead(&self) -> Option<f64> {
+        self.devices.iter().any(|it| 0 < it.n_steps).then_some(OVERHEAD)
     }
 
     /// Returns the mean speed of those that are known.

@@ -39,12 +39,12 @@ impl Rule {
         devices.iter().map(|it| if self == Self::Smallest { smallest } else { it.room }).collect()
     }
 
-    /// Returns what each device takes beside the others, of which so much is known.
-    pub fn weights(self, devices: &[Class], known: &Speeds) -> Vec<f64> {
+    /// Returns what each device takes beside the others, of which so much is known, and what a micro-batch takes by itself.
+    pub fn weights(self, devices: &[Class], known: &Speeds) -> (Vec<f64>, Option<f64>) {
         match self {
-            Self::Smallest | Self::Equal => vec![1.0; devices.len()],
-            Self::Room => devices.iter().map(|it| it.room as f64).collect(),
-            Self::Speed => known.weights(),
+            Self::Smallest | Self::Equal => (vec![1.0; devices.len()], None),
+            Self::Room => (devices.iter().map(|it| it.room as f64).collect(), None),
+            Self::Speed => (known.weights(), known.overhead()),
         }
     }
 }

@@ -56,11 +56,12 @@ pub fn run_step(
     let whole = |it: u64| u32::try_from(it).unwrap_or(u32::MAX);
     let to_deal = |batch: &StepBatch| {
         let limits = rooms.iter().map(|it| whole(it / u64::from(batch.cell[0]))).collect();
-        BatchToDeal { n_samples: whole(batch.ids.len() as u64), length: batch.cell[0], limits }
+        BatchToDeal { n_samples: whole(batch.ids.len() as u64), length: batch.cell[0], multiple_of: 1, limits }
     };
     let batches: Vec<_> = step.batches.iter().map(to_deal).collect();
     let start = cpu_time();
-    let dealt = deal_batches(&rule.weights(&world.devices, speeds), &batches)?;
+    let (weights, overhead) = rule.weights(&world.devices, speeds);
+    let dealt = deal_batches(&weights, overhead, &batches)?;
     let dealing = cpu_time().saturating_sub(start);
     let mut shares = vec![Share::default(); rooms.len()];
     for (BatchToDeal { length, limits, .. }, counts) in batches.into_iter().zip(dealt) {

@@ -142,10 +142,10 @@ impl Case {
 fn dealt(step: &PlannedStep, n_ranks: usize) -> Vec<Vec<u64>> {
     let to_deal = |it: &StepBatch| {
         let n_samples = u32::try_from(it.ids.len()).unwrap();
-        BatchToDeal { n_samples, length: it.cell[0], limits: vec![n_samples; n_ranks] }
+        BatchToDeal { n_samples, length: it.cell[0], multiple_of: 1, limits: vec![n_samples; n_ranks] }
     };
     let batches: Vec<_> = step.batches.iter().map(to_deal).collect();
-    let counts = deal_batches(&vec![1.0; n_ranks], &batches).unwrap();
+    let counts = deal_batches(&vec![1.0; n_ranks], None, &batches).unwrap();
     let mut of_ranks = vec![Vec::new(); n_ranks];
     for (batch, counts) in step.batches.iter().zip(counts) {
         let mut ids = batch.ids.iter().copied();

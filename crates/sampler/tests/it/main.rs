@@ -5,7 +5,6 @@ mod cells;
 mod collate;
 mod collate_limits;
 mod common;
-mod deal;
 mod dealer;
 mod edges;
 mod edges_of_lengths;

@@ -8,8 +8,8 @@ use plimsoll_sampler::{BatchToDeal, Speeds, Worked, deal_batches};
 fn shares(speeds: &mut Speeds, micros: &[u64], n_steps: usize) -> Vec<u32> {
     let mut counts = Vec::new();
     for _ in 0..n_steps {
-        let batch = BatchToDeal { n_samples: 240, length: 100, limits: vec![240; micros.len()] };
-        counts = deal_batches(&speeds.weights(), &[batch]).unwrap().swap_remove(0);
+        let batch = BatchToDeal { n_samples: 240, length: 100, multiple_of: 1, limits: vec![240; micros.len()] };
+        counts = deal_batches(&speeds.weights(), speeds.overhead(), &[batch]).unwrap().swap_remove(0);
         // A device needs so many microseconds for each sample, and 500 for what it does once.
         let worked = |(n, micros): (&u32, &u64)| Worked {
             positions: u64::from(*n) * 100,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use plimsoll_fleet::fingerprint;
 use plimsoll_policy::Policy;
-use plimsoll_sampler::{Worked, cut_for};
+use plimsoll_sampler::{BatchToDeal, Worked, deal_batches};
 use plimsoll_step::{
     Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepPart, StepRequest, StepTimes, Update,
 };
@@ -17,7 +17,7 @@ use crate::config::FitConfig;
 use crate::error::TrainError;
 use crate::fit::Doing;
 use crate::job::Job;
-use crate::loader::{EndedEpoch, StepUnit};
+use crate::loader::{EndedEpoch, LoaderError, StepUnit};
 use crate::stopwatch::Lap;
 
 impl<J: Job> Run<'_, '_, J> {
@@ -80,7 +80,7 @@ impl<J: Job> Run<'_, '_, J> {
         };
         self.training.team().set_samples(fingerprint(&samples.draw));
         Ok(StepRequest {
-            micro_batches: self.cut_for_replicas(micro_batches),
+            micro_batches: self.cut_for_replicas(micro_batches)?,
             units: samples.units(self.job.unit()),
             lengths: Vec::new(),
             task_probes: self.job.task_probes(self.training.model()),
@@ -91,15 +91,20 @@ impl<J: Job> Run<'_, '_, J> {
     }
 
     /// Cuts micro-batches where replicas would wait for one another, if samples are padded and their sizes those of a policy.
-    fn cut_for_replicas(&self, parts: Vec<StepPart>) -> Vec<StepPart> {
+    fn cut_for_replicas(&self, parts: Vec<StepPart>) -> Result<Vec<StepPart>, TrainError> {
         let (n, multiple_of) = (self.training.n_beside(), self.config.loader.multiple_of);
         let is_bucketed = matches!(self.control.controller().policy(), Policy::Bucketed(_));
         if n <= 1 || !is_bucketed || self.feed.keeps_groups() {
-            return parts;
+            return Ok(parts);
         }
-        let batches: Vec<_> = parts.iter().map(|it| (it.shape().samples, it.extent.positions())).collect();
-        let cut = parts.into_iter().zip(cut_for(n, &batches, multiple_of));
-        cut.flat_map(|(part, sizes)| part.cut(sizes)).collect()
+        let to_deal = |it: &StepPart| {
+            let (n_samples, length) = (it.shape().samples, u32::try_from(it.extent.positions()).unwrap_or(u32::MAX));
+            BatchToDeal { n_samples, length, multiple_of, limits: vec![n_samples.max(1); n] }
+        };
+        let batches: Vec<_> = parts.iter().map(to_deal).collect();
+        let dealt = deal_batches(&vec![1.0; n], None, &batches).map_err(LoaderError::from)?;
+        let cut = parts.into_iter().zip(dealt);
+        Ok(cut.flat_map(|(part, sizes)| part.cut(sizes.into_iter().filter(|it| 0 < *it).collect())).collect())
     }
 
     /// Runs the parts of a step, and answers those that ran out of memory.

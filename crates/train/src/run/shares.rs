@@ -71,10 +71,15 @@ impl<J: Job> Run<'_, '_, J> {
             let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
             let limits = agreed.limits.iter().map(|it| it[at]).collect();
             let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-            BatchToDeal { n_samples: number(batch.n_rows() as u64), length: number(batch.extent.positions()), limits }
+            BatchToDeal {
+                n_samples: number(batch.n_rows() as u64),
+                length: number(batch.extent.positions()),
+                multiple_of: 1,
+                limits,
+            }
         };
         let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
-        let dealt = deal_batches(&agreed.speeds.weights(), &batches).map_err(LoaderError::from)?;
+        let dealt = deal_batches(&agreed.speeds.weights(), agreed.speeds.overhead(), &batches).map_err(LoaderError::from)?;
         let (mut parts, mut end) = (Vec::new(), 0);
         for ((batch, counts), BatchToDeal { limits, .. }) in draw.parts.iter().zip(dealt).zip(batches) {
             let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
