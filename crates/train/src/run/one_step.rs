@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use plimsoll_fleet::fingerprint;
 use plimsoll_policy::Policy;
-use plimsoll_sampler::{BatchToDeal, Worked, deal_batches};
+use plimsoll_sampler::Worked;
 use plimsoll_step::{
     Commit, OptimizerRecovery, RanPart, Rescale, StepError, StepOutcome, StepPart, StepRequest, StepTimes, Update,
 };
@@ -12,6 +12,7 @@ use plimsoll_types::{Budget, Bytes, Event, MemoryReading, MicroBatch, Prediction
 
 use super::Run;
 use super::recover::Stopped;
+use super::shares::cut_between;
 use super::under_way::{Samples, UnderWay};
 use crate::config::FitConfig;
 use crate::error::TrainError;
@@ -97,14 +98,7 @@ impl<J: Job> Run<'_, '_, J> {
         if n <= 1 || !is_bucketed || self.feed.keeps_groups() {
             return Ok(parts);
         }
-        let to_deal = |it: &StepPart| {
-            let (n_samples, length) = (it.shape().samples, u32::try_from(it.extent.positions()).unwrap_or(u32::MAX));
-            BatchToDeal { n_samples, length, multiple_of, limits: vec![n_samples.max(1); n] }
-        };
-        let batches: Vec<_> = parts.iter().map(to_deal).collect();
-        let dealt = deal_batches(&vec![1.0; n], None, &batches).map_err(LoaderError::from)?;
-        let cut = parts.into_iter().zip(dealt);
-        Ok(cut.flat_map(|(part, sizes)| part.cut(sizes.into_iter().filter(|it| 0 < *it).collect())).collect())
+        Ok(cut_between(n, parts, multiple_of).map_err(LoaderError::from)?)
     }
 
     /// Runs the parts of a step, and answers those that ran out of memory.

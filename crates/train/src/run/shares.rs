@@ -1,8 +1,9 @@
-//! Who runs which samples of a step: each rank as many as follow from how fast it is, in micro-batches that it holds.
+//! Who runs which samples of a step: each rank as many as follow from how fast it is, in micro-batches that it holds, and each
+//! thread of a rank as many as another.
 
 use std::time::Duration;
 
-use plimsoll_sampler::{BatchToDeal, Speeds, Worked, deal_batches};
+use plimsoll_sampler::{BatchToDeal, SamplerError, Speeds, Worked, deal_batches};
 use plimsoll_step::StepPart;
 
 use super::Run;
@@ -26,8 +27,7 @@ pub(super) struct Agreed {
 impl Agreed {
     /// Gathers the limits that all ranks tell.
     pub(super) fn of(own: &Wanted, told: &[&[u64]], speeds: Speeds) -> Self {
-        let number = |it: &u64| u32::try_from(*it).unwrap_or(u32::MAX);
-        let told: Vec<Vec<_>> = told.iter().map(|it| it.iter().map(number).collect()).collect();
+        let told: Vec<Vec<_>> = told.iter().map(|it| it.iter().copied().map(whole).collect()).collect();
         match own {
             Wanted::Batches(own) => {
                 let told: Vec<_> = told.into_iter().map(|it| it[..own.len()].to_vec()).collect();
@@ -38,7 +38,7 @@ impl Agreed {
                 // The smallest, which all of them hold.
                 let edge = told.iter().map(|it| it[0]).min().unwrap_or(1).max(1);
                 let area = |edge: u32| u64::from(edge).pow(2);
-                let limit = |it: &Vec<u32>| number(&(u64::from(it[1]) * area(it[0]) / area(edge)));
+                let limit = |it: &Vec<u32>| whole(u64::from(it[1]) * area(it[0]) / area(edge));
                 Self { wanted: Wanted::Edge(edge), limits: told.iter().map(|it| vec![limit(it)]).collect(), speeds }
             }
         }
@@ -63,6 +63,31 @@ pub(super) fn heard_work(told: &[u64]) -> Worked {
     Worked { positions: told[0], took: Duration::from_nanos(told[1]) }
 }
 
+/// What of a thread's share is not worth a cut: it begins its next part as soon as it has done one, and so evens out what is less.
+const LITTLE: f64 = 1.0 / 8.0;
+
+/// Cuts parts for which so many threads would wait, all pieces but the last of a part to a multiple of so many samples.
+pub(super) fn cut_between(
+    n_threads: usize,
+    parts: Vec<StepPart>,
+    multiple_of: u32,
+) -> Result<Vec<StepPart>, SamplerError> {
+    let to_deal = |it: &StepPart| {
+        let (n_samples, length) = (it.shape().samples, whole(it.extent.positions()));
+        BatchToDeal { n_samples, length, multiple_of, limits: vec![n_samples.max(1); n_threads] }
+    };
+    let positions: u64 = parts.iter().map(|it| it.shape().positions()).sum();
+    let little = LITTLE * positions as f64 / n_threads as f64;
+    let batches: Vec<_> = parts.iter().map(to_deal).collect();
+    let dealt = deal_batches(&vec![1.0; n_threads], Some(little), &batches)?;
+    let cut = |(part, sizes): (StepPart, Vec<u32>)| part.cut(sizes.into_iter().filter(|it| 0 < *it).collect());
+    Ok(parts.into_iter().zip(dealt).flat_map(cut).collect())
+}
+
+fn whole(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
 impl<J: Job> Run<'_, '_, J> {
     /// Returns the micro-batches of a step that this rank runs: of each batch its share, in parts as large as it holds.
     pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
@@ -70,16 +95,16 @@ impl<J: Job> Run<'_, '_, J> {
         let to_deal = |batch: &Part| {
             let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
             let limits = agreed.limits.iter().map(|it| it[at]).collect();
-            let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
             BatchToDeal {
-                n_samples: number(batch.n_rows() as u64),
-                length: number(batch.extent.positions()),
+                n_samples: whole(batch.n_rows() as u64),
+                length: whole(batch.extent.positions()),
                 multiple_of: 1,
                 limits,
             }
         };
         let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
-        let dealt = deal_batches(&agreed.speeds.weights(), agreed.speeds.overhead(), &batches).map_err(LoaderError::from)?;
+        let dealt =
+            deal_batches(&agreed.speeds.weights(), agreed.speeds.overhead(), &batches).map_err(LoaderError::from)?;
         let (mut parts, mut end) = (Vec::new(), 0);
         for ((batch, counts), BatchToDeal { limits, .. }) in draw.parts.iter().zip(dealt).zip(batches) {
             let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
@@ -98,7 +123,26 @@ impl<J: Job> Run<'_, '_, J> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_types::Extent;
+
     use super::*;
+
+    #[test]
+    fn parts_are_cut_where_threads_of_whole_ones_would_wait() {
+        let cut = |n_threads, parts: &[(usize, u32)], multiple_of| {
+            let part = |(n, edge): &(usize, u32)| StepPart { samples: 0..*n, extent: Extent::new(*edge) };
+            let parts = cut_between(n_threads, parts.iter().map(part).collect(), multiple_of).unwrap();
+            parts.iter().map(|it| it.samples.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(2, &[(8, 52), (8, 28), (8, 20), (8, 12)], 1), [8; 4]);
+        assert_eq!(cut(4, &[(8, 52), (8, 28), (8, 20), (8, 12)], 1), [4, 4, 8, 8, 2, 6]);
+        assert_eq!(cut(2, &[(4, 10), (4, 10), (4, 10)], 1), [4, 4, 2, 2]);
+        assert_eq!(cut(2, &[(8, 28)], 1), [4, 4]);
+        assert_eq!(cut(16, &[(8, 1)], 1), [1; 8]);
+        assert_eq!(cut(4, &[(1, 512)], 1), [1]);
+        assert!(cut(3, &[], 1).is_empty());
+        assert_eq!(cut(2, &[(30, 1)], 8), [16, 14]);
+    }
 
     #[test]
     fn ranks_of_padded_samples_hold_together_what_each_holds() {
