@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 
 /// Bands of a spectrum: enough to tell vowels apart, and a common number for speech.
@@ -81,6 +80,7 @@ impl LogMel {
     /// Returns the logarithm of the power in each band of each frame.
     fn log_powers<E>(&self, mut sound: impl Iterator<Item = Result<f32, E>>, n_frames: usize) -> Result<Vec<f32>, E> {
         let (mut input, mut spectrum) = (self.transform.make_input_vec(), self.transform.make_output_vec());
+        let (mut scratch, mut powers) = (self.transform.make_scratch_vec(), vec![0.0; spectrum.len()]);
         let mut values = Vec::with_capacity(n_frames.min(FRAMES_AT_ONCE) * BANDS);
         let mut held = Vec::with_capacity(self.window.len());
         for _ in 0..n_frames {
@@ -88,12 +88,15 @@ impl LogMel {
             for sample in sound.by_ref().take(n_missing) {
                 held.push(sample?);
             }
-            input.fill(0.0);
-            input.iter_mut().zip(&held).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
-            if self.transform.process(&mut input, &mut spectrum).is_err() {
+            let (frame, rest) = input.split_at_mut(held.len());
+            frame.iter_mut().zip(&held).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
+            // The transform leaves numbers of its own there.
+            rest.fill(0.0);
+            if self.transform.process_with_scratch(&mut input, &mut spectrum, &mut scratch).is_err() {
                 unreachable!("the buffers are the transform's own");
             }
-            values.extend(self.bands.iter().map(|band| (band.power(&spectrum) + FLOOR).ln()));
+            powers.iter_mut().zip(&spectrum).for_each(|(power, it)| *power = it.norm_sqr());
+            values.extend(self.bands.iter().map(|band| (band.power(&powers) + FLOOR).ln()));
             held.drain(..self.hop.min(held.len()));
         }
         Ok(values)
@@ -101,8 +104,9 @@ impl LogMel {
 }
 
 impl Band {
-    fn power(&self, spectrum: &[Complex<f32>]) -> f32 {
-        self.weights.iter().zip(&spectrum[self.first..]).map(|(weight, it)| weight * it.norm_sqr()).sum()
+    /// Returns its power, of those of all frequencies.
+    fn power(&self, powers: &[f32]) -> f32 {
+        self.weights.iter().zip(&powers[self.first..]).map(|(weight, it)| weight * it).sum()
     }
 }
 

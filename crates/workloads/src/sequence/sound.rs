@@ -55,10 +55,9 @@ pub(crate) struct Header {
 /// Of a file that is not compressed it checks that as many samples follow as it says.
 pub(crate) fn header(path: &Path) -> Result<Header, Fault> {
     let file = Sound::open(path)?;
-    let (rate, n_bytes) = (file.rate, open(path)?.metadata()?.len());
-    let n_samples = match (file.n_told, file.sample_bytes()) {
-        (Some(n_samples), Some(n_each)) => {
-            let expected = n_samples.saturating_mul(n_each);
+    let (rate, n_bytes) = (file.rate, file.n_bytes);
+    let n_samples = match (file.n_told, file.raw()) {
+        (_, Some((n_samples, expected))) => {
             let found = n_bytes.saturating_sub(file.format.into_inner().pos());
             if found < expected {
                 return Err(Fault::Truncated { expected, found });
@@ -75,8 +74,14 @@ pub(crate) fn header(path: &Path) -> Result<Header, Fault> {
 ///
 /// One block of the file is in memory at a time.
 pub(crate) fn samples(path: &Path) -> Result<(Header, impl Iterator<Item = Result<f32, Fault>>), Fault> {
-    let header = header(path)?;
     let sound = Sound::open(path)?;
+    let header = match sound.raw() {
+        // One that is cut short says so at its end.
+        Some((n_samples, n_bytes)) if 0 < n_samples && n_bytes <= sound.n_bytes => {
+            Header { rate: sound.rate, n_samples }
+        }
+        _ => header(path)?,
+    };
     let slack = if sound.is_lossy() { SLACK } else { 0 };
     let least = header.n_samples.saturating_sub(slack);
     Ok((header, Samples { sound, block: Vec::new(), at: 0, n_read: 0, least, path: path.to_owned() }))
@@ -99,11 +104,15 @@ struct Sound {
     rate: u32,
     /// Samples of each channel, where the head says.
     n_told: Option<u64>,
+    /// Bytes of the file.
+    n_bytes: u64,
 }
 
 impl Sound {
     fn open(path: &Path) -> Result<Self, Fault> {
-        let stream = MediaSourceStream::new(Box::new(open(path)?), MediaSourceStreamOptions::default());
+        let file = open(path)?;
+        let n_bytes = file.metadata()?.len();
+        let stream = MediaSourceStream::new(Box::new(file), MediaSourceStreamOptions::default());
         let mut hint = Hint::new();
         if let Some(extension) = path.extension().and_then(|it| it.to_str()) {
             hint.with_extension(extension);
@@ -122,7 +131,7 @@ impl Sound {
         let decoder = decoder.map_err(fault)?;
         // Without a table of contents, that of an MP3 file is a guess.
         let n_told = track.num_frames.filter(|_| params.codec != CODEC_ID_MP3);
-        Ok(Self { track: track.id, rate, n_told, decoder, format })
+        Ok(Self { track: track.id, rate, n_told, n_bytes, decoder, format })
     }
 
     fn params(&self) -> &AudioCodecParameters {
@@ -131,6 +140,12 @@ impl Sound {
 
     fn is_lossy(&self) -> bool {
         [CODEC_ID_MP3, CODEC_ID_VORBIS].contains(&self.params().codec)
+    }
+
+    /// Returns the samples of each channel that the head of a file without compression tells, and the bytes of all of them.
+    fn raw(&self) -> Option<(u64, u64)> {
+        let (n_samples, n_each) = (self.n_told?, self.sample_bytes()?);
+        Some((n_samples, n_samples.saturating_mul(n_each)))
     }
 
     /// Returns the bytes of one sample of all channels, where each takes as many.
