@@ -10,7 +10,8 @@ use crate::DealError;
 /// a few samples were slower by 23 % (simulated by `scaling` in the crate plimsoll-proof).
 const FEW: u32 = 8;
 
-/// All devices take of a batch of which each has a piece that takes so many times what a micro-batch takes by itself.
+/// All devices take of a batch of which each has a piece that takes so many times what a micro-batch takes by itself; where nobody
+/// says what that is, it is this part of all that one takes.
 const LARGE: f64 = 8.0;
 
 /// Samples of a step that are padded to one length.
@@ -30,11 +31,13 @@ pub struct BatchToDeal {
 /// returns how many samples of each batch each device takes.
 ///
 /// `overhead` is what a micro-batch takes by itself, in padded positions of a device of weight 1: in seconds, where weights are
-/// positions a second. Without, it is taken to be an eighth of what a batch takes.
+/// positions a second. Without, it is taken to be an eighth of all that a micro-batch takes.
 ///
 /// What a device holds at once bounds its micro-batches and not its share, of which it runs one after the other.
-/// Batches that few devices hold are dealt first, then the largest, each to whoever has least to do: whole where that is more than
-/// its share by no more than another micro-batch would cost, and else cut there, the rest to the next.
+/// Batches that few devices hold are dealt first, then the largest.
+/// One of which each device has a piece that takes at least eight times what a micro-batch takes by itself is divided between all.
+/// Any other goes to whoever has least to do: whole where that is more than its share by no more than another micro-batch would
+/// cost, and else cut there, the rest to the next.
 /// So there are few more micro-batches than one device would run, and the smallest make even what the larger have not.
 /// A device that has a few samples more than fill its micro-batches gives them to those that have room in theirs.
 /// A share may be empty.
@@ -106,7 +109,7 @@ struct Dealer {
     dealt: f64,
     /// Those that each device has taken.
     taken: Vec<f64>,
-    /// Those that all devices together would run while each begins a micro-batch.
+    /// Those that all devices together run while each begins a micro-batch.
     overhead: f64,
 }
 
@@ -229,6 +232,7 @@ impl Dealer {
         counts
     }
 }
+
 /// Moves a few samples for which a device would begin another micro-batch to those that have room in theirs.
 fn give_few(counts: &mut [u32], limits: &[u32]) {
     // Beyond the last full micro-batch.
