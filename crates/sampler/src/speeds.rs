@@ -87,8 +87,8 @@ impl Speeds {
 
     /// Returns what a micro-batch is taken to take by itself, in seconds; nothing where no speed is known.
     ///
-    /// On a CPU it was 0.3 ms in `text`, and 0.6 to 1.4 in `sequence` (`docs/measured/scaling-2026-11-25.md`,
-    /// `docs/measured/parts-2026-11-30.md`).
+    /// With 2 ms, of 1, 2, 4 and 8, steps of two ranks took no more than 3 % longer than with the best of them
+    /// (`docs/measured/dealing-2026-11-30.md`).
     pub fn overhead(&self) -> Option<f64> {
         self.devices.iter().any(|it| 0 < it.n_steps).then_some(OVERHEAD)
     }

@@ -97,6 +97,22 @@ proptest! {
     }
 
     #[test]
+    fn who_holds_all_of_a_batch_that_all_take_has_no_more_than_two_samples_too_few_or_too_many(
+        weights in prop::collection::vec(0.01_f64..100.0, 1..6),
+        batches in prop::collection::vec((1_u32..80, 1_u32..600), 1..9),
+    ) {
+        let batches: Vec<_> = batches.iter().map(|it| batch(&(it.0, it.1, vec![80; weights.len()]))).collect();
+        let dealt = deal_batches(&weights, Some(0.0), &batches).unwrap();
+        let longest = batches.iter().map(|it| f64::from(it.length)).fold(0.0, f64::max);
+        let all: f64 = batches.iter().map(|it| f64::from(it.n_samples * it.length)).sum();
+        for (at, weight) in weights.iter().enumerate() {
+            let own: f64 = dealt.iter().zip(&batches).map(|(counts, it)| f64::from(counts[at] * it.length)).sum();
+            let owed = all * weight / weights.iter().sum::<f64>() - own;
+            prop_assert!(owed.abs() <= 2.001 * longest, "{owed} of {longest}");
+        }
+    }
+
+    #[test]
     fn who_holds_all_of_a_batch_has_hardly_more_than_its_share(
         weights in prop::collection::vec(0.01_f64..100.0, 1..6),
         batches in prop::collection::vec((1_u32..80, 1_u32..600), 1..9),

@@ -96,7 +96,12 @@ impl Form {
             return Ok(values);
         };
         let (header, sound) = sound::samples(path)?;
-        let n_frames = self.n_frames(Seen::Sound(header))?.min(most) as usize;
+        let whole = self.n_frames(Seen::Sound(header))?;
+        if most < whole {
+            // What is not read to its end would not say there that it is cut short.
+            sound::header(path)?;
+        }
+        let n_frames = whole.min(most) as usize;
         if header.rate == mel.rate {
             return mel.frames(sound, n_frames);
         }
@@ -106,4 +111,27 @@ impl Form {
 
 fn n_frames(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use hound::{SampleFormat, WavSpec, WavWriter};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_short_is_found_before_its_end_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.wav");
+        let spec = WavSpec { channels: 1, sample_rate: 8000, bits_per_sample: 16, sample_format: SampleFormat::Int };
+        let mut writer = WavWriter::create(&path, spec).unwrap();
+        (0..1000_i16).for_each(|it| writer.write_sample(it).unwrap());
+        writer.finalize().unwrap();
+        let form = Form::Sound(LogMel::new(8000));
+        assert_eq!(form.read(&path, 2).unwrap().len(), 2 * BANDS);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        // Fewer bytes than the head has.
+        file.set_len(file.metadata().unwrap().len() - 20).unwrap();
+        assert!(matches!(form.read(&path, 2), Err(Fault::Truncated { expected: 2000, found: 1980 })));
+    }
 }
