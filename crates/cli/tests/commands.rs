@@ -145,6 +145,9 @@ fn a_command_line_that_is_wrong_is_found() {
 /// Steps that are few, and small.
 const SHORT: [&str; 2] = ["train.steps=2", "batch.effective_batch_size=8"];
 
+/// On a software device most of the time goes into kernels, some of which are made anew for each size.
+const ONE_SIZE: [&str; 3] = ["batch.patch_min=16", "batch.patch_max=16", "sr.validation_tile=16"];
+
 /// A folder that is no clone, with all that command lines name.
 struct Elsewhere(tempfile::TempDir);
 
@@ -195,7 +198,8 @@ impl Elsewhere {
     fn run(&self, line: &str) -> Result<(), String> {
         let words = words(line).unwrap().1;
         let takes_settings = ["train", "plan", "find"].contains(&words[0].as_str());
-        let small = SMALL.iter().chain(&SHORT).filter(|_| takes_settings).flat_map(|it| ["--set", it]);
+        let of_device = ONE_SIZE.iter().filter(|_| line.contains("--device vulkan"));
+        let small = SMALL.iter().chain(&SHORT).chain(of_device).filter(|_| takes_settings).flat_map(|it| ["--set", it]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(words.iter().map(|it| Self::named(&words[0], it))).args(small).current_dir(self.path());
         let output = command.output().unwrap();

@@ -1,6 +1,6 @@
 //! From texts to tokens and back.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_workloads::text::{BOUNDARY, Tokenizer};
 use proptest::prelude::{any, proptest};
@@ -27,10 +27,14 @@ fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_sp
         assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
         time
     };
-    // Of two, the one that other programs held up less.
-    let time = |text: &str| once(text).min(once(text));
-    let (with, without) = (time(&with), time(&without));
-    assert!(without < 20 * with, "{without:?} without spaces, {with:?} with them");
+    let times = || (once(&with), once(&without));
+    let is_fast = |(with, without): &(Duration, Duration)| *without < 20 * *with;
+    // Again where it was slow: other programs may have held it up.
+    let first = times();
+    if !is_fast(&first) {
+        let second = times();
+        assert!(is_fast(&second), "with spaces and without: {first:?}, then {second:?}");
+    }
 }
 
 #[test]
