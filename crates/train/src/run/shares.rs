@@ -84,6 +84,12 @@ pub(super) fn cut_between(
     Ok(parts.into_iter().zip(dealt).flat_map(cut).collect())
 }
 
+/// Returns the multiple of samples that batches are to have, or 1 where a rank that holds any holds fewer: then as many as fit.
+fn held_multiple(multiple_of: u32, limits: &[u32]) -> u32 {
+    let is_held = limits.iter().all(|it| *it == 0 || multiple_of <= *it);
+    if is_held { multiple_of.max(1) } else { 1 }
+}
+
 fn whole(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -94,13 +100,11 @@ impl<J: Job> Run<'_, '_, J> {
         let (rank, cells) = (self.training.rank() as usize, &self.config.loader.cells);
         let to_deal = |batch: &Part| {
             let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
-            let limits = agreed.limits.iter().map(|it| it[at]).collect();
-            BatchToDeal {
-                n_samples: whole(batch.n_rows() as u64),
-                length: whole(batch.extent.positions()),
-                multiple_of: 1,
-                limits,
-            }
+            let mut limits: Vec<_> = agreed.limits.iter().map(|it| it[at]).collect();
+            let multiple_of = held_multiple(self.config.loader.multiple_of, &limits);
+            limits.iter_mut().for_each(|it| *it -= *it % multiple_of);
+            let (n_samples, length) = (whole(batch.n_rows() as u64), whole(batch.extent.positions()));
+            BatchToDeal { n_samples, length, multiple_of, limits }
         };
         let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
         let dealt =
@@ -126,6 +130,11 @@ mod tests {
     use plimsoll_types::Extent;
 
     use super::*;
+
+    #[test]
+    fn a_multiple_is_dealt_where_every_rank_that_takes_any_holds_it() {
+        assert_eq!([held_multiple(4, &[9, 4]), held_multiple(4, &[9, 0]), held_multiple(4, &[9, 3])], [4, 4, 1]);
+    }
 
     #[test]
     fn parts_are_cut_where_threads_of_whole_ones_would_wait() {
