@@ -52,7 +52,7 @@ fn each_rank_tells_the_lengths_of_the_samples_that_it_has_run_itself() {
 #[test]
 fn each_rank_runs_multiples_of_what_batches_are_multiples_of() {
     let _alone = alone();
-    let mut config = config(12, StepUnit::Batch, 2);
+    let mut config = config(20, StepUnit::Batch, 16);
     (config.controller.policy, config.loader.multiple_of) = (kept(5), 4);
     let (mut n_ragged, mut n_epochs) = (0, 0);
     for of_rank in run_together(&config) {
