@@ -102,7 +102,9 @@ impl<J: Job> Run<'_, '_, J> {
             let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
             let mut limits: Vec<_> = agreed.limits.iter().map(|it| it[at]).collect();
             let multiple_of = held_multiple(self.config.loader.multiple_of, &limits);
-            limits.iter_mut().for_each(|it| *it -= *it % multiple_of);
+            for limit in &mut limits {
+                *limit -= *limit % multiple_of;
+            }
             let (n_samples, length) = (whole(batch.n_rows() as u64), whole(batch.extent.positions()));
             BatchToDeal { n_samples, length, multiple_of, limits }
         };
