@@ -96,7 +96,7 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
         examples_of_docs.arg("--doc");
         run_command(examples_of_docs)
     })?;
-    // Rounds of chaos wait for what they have killed, a third of the time of both cores.
+    // Rounds of chaos leave a third of two cores idle.
     step("chaos and fuzz", || {
         thread::scope(|scope| {
             let rounds = scope.spawn(chaos::short);

@@ -1,6 +1,6 @@
 //! From texts to tokens and back.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_workloads::text::{BOUNDARY, Tokenizer};
 use proptest::prelude::{any, proptest};
@@ -27,14 +27,10 @@ fn two_megabytes_without_a_space_take_no_longer_than_a_few_times_as_many_with_sp
         assert_eq!(tokenizer.decode(&tokens).unwrap(), text);
         time
     };
-    let times = || (once(&with), once(&without));
-    let is_fast = |(with, without): &(Duration, Duration)| *without < 20 * *with;
-    // Again where it was slow: other programs may have held it up.
-    let first = times();
-    if !is_fast(&first) {
-        let second = times();
-        assert!(is_fast(&second), "with spaces and without: {first:?}, then {second:?}");
-    }
+    // Of two, the one that other programs held up less.
+    let with = once(&with).min(once(&with));
+    let is_fast = || once(&without) < 20 * with;
+    assert!(is_fast() || is_fast(), "twice more than 20 times {with:?}, which it takes with spaces");
 }
 
 #[test]
