@@ -20,14 +20,12 @@
 
 mod chance;
 mod checksum;
-mod cpu;
 mod files;
 mod hooked;
 mod image_file;
 mod listed;
 pub mod multitask;
 mod outside;
-mod resample;
 mod room;
 mod rows;
 pub mod sequence;

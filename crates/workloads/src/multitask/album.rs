@@ -5,12 +5,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use plimsoll_signal::{Filter, RowResizer};
 use plimsoll_types::Bytes;
 
 use super::samples_config::SamplesConfig;
 use super::sizes::Fit;
 use crate::image_file::{ImageFault, ImageFile};
-use crate::resample::{Filter, Resampler};
 use crate::room::Room;
 use crate::store::{PixelStore, Stored, Window};
 
@@ -119,7 +119,7 @@ pub(crate) struct Decoded {
 pub(super) fn decoded(file: &ImageFile, fit: Fit) -> Result<Decoded, ImageFault> {
     let from = (file.width, file.height);
     let to = fit.of(from);
-    let (mut pixels, mut resampler) = (Vec::new(), Resampler::new(Filter::Triangle, from, to));
+    let (mut pixels, mut resizer) = (Vec::new(), RowResizer::new(Filter::Triangle, from, to));
     let mut n_rows = 0;
     file.rows(&mut |row| {
         // Another image may have taken its place since its head was read.
@@ -128,7 +128,7 @@ pub(super) fn decoded(file: &ImageFile, fit: Fit) -> Result<Decoded, ImageFault>
             return ControlFlow::Break(());
         }
         n_rows += 1;
-        resampler.push(row, &mut |row| pixels.extend_from_slice(row));
+        resizer.push(row, &mut |row| pixels.extend_from_slice(row));
         ControlFlow::Continue(())
     })?;
     match n_rows {
@@ -142,6 +142,6 @@ pub(super) fn decoded(file: &ImageFile, fit: Fit) -> Result<Decoded, ImageFault>
 pub(super) fn decoded_bytes(file: &ImageFile, fit: Fit) -> Bytes {
     let from = (file.width, file.height);
     let to = fit.of(from);
-    let resampled = Resampler::needed(Filter::Triangle, from, to);
+    let resampled = RowResizer::needed(Filter::Triangle, from, to);
     file.needed.saturating_add(resampled).saturating_add(Bytes(3 * u64::from(to.0) * u64::from(to.1)))
 }

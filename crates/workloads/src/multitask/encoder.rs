@@ -7,11 +7,11 @@ use burn::nn::{
 };
 use burn::tensor::activation::relu;
 use burn::tensor::{Bool, Device, Int, Tensor};
+use plimsoll_nn::{conv2d, layer_norm, softmax};
 
 use super::fusion_config::FusionConfig;
 use super::seen::{N_CONVOLUTIONS, Seen};
 use super::sizes::Fit;
-use crate::cpu::{convolve, normalize, softmax};
 use crate::rows::by_rows;
 
 /// Keeps the gradient finite where all features are 0.
@@ -55,7 +55,7 @@ impl ImageEncoder {
     pub(crate) fn forward(&self, images: Tensor<4>, seen: &[Seen]) -> Tensor<2> {
         let mut pooled = Vec::with_capacity(2 * self.convolutions.len());
         let last = self.convolutions.iter().enumerate().fold(images, |x, (at, convolution)| {
-            let (maps, seen) = (relu(convolve(convolution, x)), seen.get(at));
+            let (maps, seen) = (relu(conv2d(convolution, x)), seen.get(at));
             let maps = if let Some(seen) = seen { seen.only(maps) } else { maps };
             if !self.has_places {
                 let places: Tensor<3> = maps.clone().flatten(2, 3);
@@ -147,8 +147,8 @@ impl TextEncoder {
         let [_, n_words] = tokens.dims();
         let places = self.places.val().slice_dim(0, 0..n_words);
         let x = self.words.forward(tokens) + places.unsqueeze();
-        let x = x.clone() + self.attention.forward(&normalize(&self.norm_attention, x), padding);
-        let wide = relu(by_rows(&self.wide, normalize(&self.norm_layers, x.clone())));
+        let x = x.clone() + self.attention.forward(&layer_norm(&self.norm_attention, x), padding);
+        let wide = relu(by_rows(&self.wide, layer_norm(&self.norm_layers, x.clone())));
         let x = x + by_rows(&self.narrow, wide);
         shares.matmul(x).squeeze_dim(1)
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use plimsoll_signal::{BANDS, LogMel, Resampled, n_resampled};
+
 use super::endings::SOUNDS;
 use super::fault::Fault;
-use super::mel::{BANDS, LogMel};
-use super::rate::{Resampled, n_samples};
 use super::sound::Header;
 use super::{sound, strokes};
 
@@ -60,8 +60,8 @@ impl Form {
         match (self, seen) {
             (Self::Strokes, Seen::Strokes(n)) => Ok(n),
             (Self::Sound(mel), Seen::Sound(header)) => {
-                let n_samples = usize::try_from(n_samples(header, mel.rate)).unwrap_or(usize::MAX);
-                Ok(n_frames(mel.n_frames(n_samples)))
+                let n_samples = n_resampled(header.n_samples, [header.rate, mel.rate()]);
+                Ok(n_frames(mel.n_frames(usize::try_from(n_samples).unwrap_or(usize::MAX))))
             }
             (Self::Sound(_), Seen::Strokes(_)) => Err(Fault::Mixed { found: "a trace", expected: "sound" }),
             (Self::Strokes, Seen::Sound(_)) => Err(Fault::Mixed { found: "sound", expected: "a trace" }),
@@ -102,10 +102,10 @@ impl Form {
             sound::header(path)?;
         }
         let n_frames = whole.min(most) as usize;
-        if header.rate == mel.rate {
+        if header.rate == mel.rate() {
             return mel.frames(sound, n_frames);
         }
-        mel.frames(Resampled::try_new(sound, header, mel.rate)?, n_frames)
+        mel.frames(Resampled::try_new(sound, header.n_samples, [header.rate, mel.rate()])?, n_frames)
     }
 }
 

@@ -3,8 +3,8 @@
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{DType, Device, Tensor};
+use plimsoll_nn::{gelu, layer_norm, softmax, with_neighbours};
 
-use crate::cpu::{gelu, normalize, softmax, with_neighbours};
 use crate::rows::by_rows;
 
 /// Size of an [`Encoder`].
@@ -119,21 +119,21 @@ impl Encoder {
         let far = ((mask.clone() - 1.0) * 1e4).swap_dims(1, 2).unsqueeze_dim::<4>(1);
         let x = self.blocks.iter().fold(x, |x, block| block.forward(x, far.clone()));
         let share = mask.clone() / mask.sum_dim(1);
-        let mean: Tensor<2> = (normalize(&self.norm, x) * share).sum_dim(1).squeeze_dim(1);
+        let mean: Tensor<2> = (layer_norm(&self.norm, x) * share).sum_dim(1).squeeze_dim(1);
         self.head.forward(mean).cast(DType::F32)
     }
 }
 
 impl Context {
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        gelu(normalize(&self.norm, by_rows(&self.linear, with_neighbours(x, self.radius))))
+        gelu(layer_norm(&self.norm, by_rows(&self.linear, with_neighbours(x, self.radius))))
     }
 }
 
 impl Block {
     fn forward(&self, x: Tensor<3>, far: Tensor<4>) -> Tensor<3> {
-        let x = x.clone() + self.attention(normalize(&self.attention_norm, x), far);
-        let hidden = gelu(by_rows(&self.hidden_in, normalize(&self.hidden_norm, x.clone())));
+        let x = x.clone() + self.attention(layer_norm(&self.attention_norm, x), far);
+        let hidden = gelu(by_rows(&self.hidden_in, layer_norm(&self.hidden_norm, x.clone())));
         x + by_rows(&self.hidden_out, hidden)
     }
 

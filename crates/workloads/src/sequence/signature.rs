@@ -1,9 +1,9 @@
 //! What a trained model takes, and what it gives.
 
+use plimsoll_signal::{LOWEST_RATE, LogMel};
 use serde::{Deserialize, Serialize};
 
 use super::form::Form;
-use super::mel::{LOWEST_RATE, LogMel};
 
 /// The files that a model of sequences reads, and the labels that it tells apart.
 ///
@@ -33,7 +33,7 @@ impl Signature {
     /// cut off.
     pub(super) fn of(labels: Vec<String>, form: &Form, longest: u32) -> Self {
         let input = match form {
-            Form::Sound(mel) => Input::Sound { rate: mel.rate },
+            Form::Sound(mel) => Input::Sound { rate: mel.rate() },
             Form::Strokes => Input::Traces,
         };
         Self { labels, input, longest }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use plimsoll_signal::LOWEST_RATE;
 use symphonia::core::codecs::audio::well_known::{
     CODEC_ID_MP3, CODEC_ID_PCM_ALAW, CODEC_ID_PCM_F32LE, CODEC_ID_PCM_F64LE, CODEC_ID_PCM_MULAW, CODEC_ID_PCM_S16LE,
     CODEC_ID_PCM_S24LE, CODEC_ID_PCM_S32LE, CODEC_ID_PCM_U8, CODEC_ID_VORBIS,
@@ -16,7 +17,6 @@ use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions, ReadBytes
 use symphonia::core::meta::MetadataOptions;
 
 use super::fault::Fault;
-use super::mel::LOWEST_RATE;
 use crate::files::{no_file, open_file};
 
 /// The highest sample rate, twice what studios use: a head that says more is broken.

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use plimsoll_signal::{Filter, RowResizer, Size};
 use plimsoll_types::Bytes;
 
 use super::model::SCALE;
 use crate::image_file::{ImageFault, ImageFile};
-use crate::resample::{Filter, Resampler, Size};
 use crate::room::StoreConfig;
 use crate::store::{PixelStore, Stored, Window};
 
@@ -125,7 +125,7 @@ impl Gallery {
         let ((width, height), low) = sizes(file);
         let (row_len, mut high_end) = (3 * width as usize, offset + n_bytes(low));
         let (mut low_end, mut left, mut failed) = (offset, height, Ok(()));
-        let mut resampler = Resampler::new(Filter::CatmullRom, (width, height), low);
+        let mut resizer = RowResizer::new(Filter::CatmullRom, (width, height), low);
         let mut write = |end: &mut u64, row: &[u8]| {
             failed = std::mem::replace(&mut failed, Ok(())).and_then(|()| self.store.write(*end, row));
             *end += row.len() as u64;
@@ -134,7 +134,7 @@ impl Gallery {
         file.rows(&mut |row| {
             // An odd row is left out.
             if left > 0 && write(&mut high_end, &row[..row_len]) {
-                resampler.push(&row[..row_len], &mut |row| _ = write(&mut low_end, row));
+                resizer.push(&row[..row_len], &mut |row| _ = write(&mut low_end, row));
                 left -= 1;
                 return ControlFlow::Continue(());
             }
@@ -211,7 +211,7 @@ impl Place {
 /// Returns what decoding a photo into both resolutions holds at most.
 pub(crate) fn needed(file: &ImageFile) -> Bytes {
     let (high, low) = sizes(file);
-    file.needed.saturating_add(Resampler::needed(Filter::CatmullRom, high, low))
+    file.needed.saturating_add(RowResizer::needed(Filter::CatmullRom, high, low))
 }
 
 /// Returns what both resolutions of a photo take when they are kept.

@@ -5,9 +5,9 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{PaddingConfig2d, PixelShuffle, PixelShuffleConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
+use plimsoll_nn::conv2d;
 
 use super::bicubic::upsample_bicubic;
-use crate::cpu::convolve;
 
 /// How many times the sides of the output are those of the input.
 pub const SCALE: u32 = 2;
@@ -77,15 +77,15 @@ impl Edsr {
     /// - output: `[batch_size, 3, 2 · height, 2 · width]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<4> {
         let skip = upsample_bicubic(images.clone());
-        let features = convolve(&self.head, images.cast(self.head.weight.dtype()));
+        let features = conv2d(&self.head, images.cast(self.head.weight.dtype()));
         let body = self.blocks.iter().fold(features.clone(), |x, block| block.forward(x));
-        self.shuffle.forward(convolve(&self.tail, body + features)).cast(skip.dtype()) + skip
+        self.shuffle.forward(conv2d(&self.tail, body + features)).cast(skip.dtype()) + skip
     }
 }
 
 impl ResidualBlock {
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let residual = convolve(&self.second, relu(convolve(&self.first, x.clone())));
+        let residual = conv2d(&self.second, relu(conv2d(&self.first, x.clone())));
         x + residual
     }
 }

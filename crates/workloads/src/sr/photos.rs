@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use plimsoll_sampler::AdmitCounts;
+use plimsoll_signal::{Filter, RowResizer, Size};
 use plimsoll_types::Bytes;
 
 use super::config::{BadImage, PhotosConfig};
@@ -13,7 +14,6 @@ use super::model::SCALE;
 use crate::checksum::Checksum;
 use crate::files::files;
 use crate::image_file::ImageFile;
-use crate::resample::{Filter, Resampler, Size};
 use crate::split::Divided;
 use crate::store::Window;
 use crate::survey::Survey;
@@ -183,14 +183,14 @@ impl Photos {
     /// Upsamples the rows of a window of the input resolution, and returns the sum of squared errors in a window of the
     /// output resolution that lies inside.
     pub(crate) fn bicubic_squares(&self, photo: &Photo, low: Window, inside: Window) -> Result<u64, String> {
-        let mut resampler =
-            Resampler::new(Filter::CatmullRom, (low.width, low.height), (SCALE * low.width, SCALE * low.height));
+        let mut resizer =
+            RowResizer::new(Filter::CatmullRom, (low.width, low.height), (SCALE * low.width, SCALE * low.height));
         let [mut row, mut truth] = [low.width, inside.width].map(|it| vec![0; 3 * it as usize]);
         let (left, rows) = ((inside.x - SCALE * low.x) as usize, inside.y..inside.y + inside.height);
         let (mut squares, mut y, mut compared) = (0, SCALE * low.y, Ok(()));
         for low_y in low.y..low.y + low.height {
             self.pixels(photo, Resolution::Low, Window { y: low_y, height: 1, ..low }, &mut row)?;
-            resampler.push(&row, &mut |upsampled| {
+            resizer.push(&row, &mut |upsampled| {
                 if rows.contains(&y) && compared.is_ok() {
                     compared = self.pixels(photo, Resolution::High, Window { y, height: 1, ..inside }, &mut truth);
                     squares += distance(&upsampled[3 * left..3 * left + truth.len()], &truth);

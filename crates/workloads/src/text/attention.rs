@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
+use plimsoll_nn::{Runs, attention, softmax};
 
 use super::cache::LayerCache;
 use super::sight::Sight;
-use crate::cpu::{Runs, attend, softmax};
 
 /// Attention of positions to positions.
 ///
@@ -48,7 +48,7 @@ impl Attention {
     /// - `x` and output: `[batch_size · edge, width]`
     pub(crate) fn forward(&self, x: &Tensor<2>, look: &mut Look<'_>) -> Tensor<2> {
         let parts = [&self.query, &self.key, &self.value].map(|it| it.forward(x.clone()));
-        let mixed = attend(&parts, &look.runs).unwrap_or_else(|| {
+        let mixed = attention(&parts, &look.runs).unwrap_or_else(|| {
             let [query, key, value] = parts.map(|it| self.divide(it, look.sight.shape()));
             let biases = look.biases.get_or_insert_with(|| look.sight.biases(self.heads, x));
             mix(query, (key, value), biases)

@@ -3,13 +3,13 @@
 use burn::module::{Initializer, Module};
 use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 use burn::tensor::activation::relu;
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
+use plimsoll_nn::{linear_cross_entropy, rms_norm};
 
 use super::attention::{Attention, Look};
 use super::bias::bias;
 use super::cache::Cache;
 use super::sight::Sight;
-use crate::cpu::{self, normalize_rms};
 
 /// Size of a [`Gpt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,24 +139,13 @@ impl Gpt {
 
     /// Returns the negative logarithm of the probability of each target, by its weight.
     ///
-    /// Where it is made of logits: the logarithm of the sum of all exponentials, less the target's own logit, which is computed
-    /// once more from its row of the embedding: so nothing as large as the logits is gathered from or scattered into.
-    ///
     /// # Shapes
     ///
     /// - `features`: `[batch_size · edge, width]`
     /// - `targets` and `weights`: `[batch_size, edge]`
     /// - output: `[batch_size · edge]`, in 32 bits
     pub fn surprise(&self, features: Tensor<2>, targets: Tensor<2, Int>, weights: Tensor<2>) -> Tensor<1> {
-        let (embedding, weights) = (self.embedding.weight.val(), weights.flatten(0, 1));
-        cpu::surprise(&features, &embedding, &targets.clone().flatten(0, 1), &weights).unwrap_or_else(|| {
-            let rows = self.embedding.forward(targets).flatten(0, 1);
-            let own = (features.clone() * rows).cast(DType::F32).sum_dim(1);
-            let logits = self.logits(features).cast(DType::F32);
-            let most = logits.clone().detach().max_dim(1);
-            let log_sum = (logits - most.clone()).exp().sum_dim(1).log() + most;
-            (log_sum - own).flatten(0, 1) * weights
-        })
+        linear_cross_entropy(features, self.embedding.weight.val(), targets.flatten(0, 1), weights.flatten(0, 1))
     }
 
     fn run(&self, tokens: Tensor<2, Int>, mut attend: impl FnMut(&Block, usize, Tensor<2>) -> Tensor<2>) -> Tensor<2> {
@@ -164,15 +153,15 @@ impl Gpt {
         let [_, width] = embedded.dims();
         let mut x = embedded * (width as f64).sqrt();
         for (at, block) in self.blocks.iter().enumerate() {
-            x = x.clone() + attend(block, at, normalize_rms(&block.attention_norm, x));
+            x = x.clone() + attend(block, at, rms_norm(&block.attention_norm, x));
             x = x.clone() + block.perceive(x);
         }
-        normalize_rms(&self.norm, x)
+        rms_norm(&self.norm, x)
     }
 }
 
 impl Block {
     fn perceive(&self, x: Tensor<2>) -> Tensor<2> {
-        self.down.forward(relu(self.up.forward(normalize_rms(&self.perceptron_norm, x))))
+        self.down.forward(relu(self.up.forward(rms_norm(&self.perceptron_norm, x))))
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor};
+use plimsoll_nn::Runs;
 
 use super::bias::{apart, bias, slope};
-use crate::cpu::Runs;
 
 /// Which positions of a batch see each other: those of one sample, of which each sees itself and those before it.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Sight {
 
     /// Returns it for attention in runs.
     pub(crate) fn runs(&self, heads: usize) -> Runs {
-        Runs { of: Arc::clone(&self.samples), slopes: slope(heads).collect() }
+        Runs::new(Arc::clone(&self.samples), slope(heads))
     }
 
     /// Returns what is added to the scores of whole rows, on the device of some features.

@@ -10,13 +10,13 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Int, Tensor};
 
-use super::attention::{self, Parts};
-use super::numbers::{owned, tensor, width};
-use super::surprise::{self, Surprise};
-use super::{Runs, convolution, halving, neighbours, rows};
+use crate::attention::{self, Parts};
+use crate::cross_entropy::{self, CrossEntropy};
+use crate::numbers::{owned, tensor, width};
+use crate::{Runs, convolution, halving, neighbours, rows};
 
 #[backend_extension(Flex, Autodiff)]
-pub(super) trait Layers: Backend {
+pub(crate) trait Layers: Backend {
     fn convolved(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -34,7 +34,7 @@ pub(super) trait Layers: Backend {
         value: FloatTensor<Self>,
         runs: Runs,
     ) -> FloatTensor<Self>;
-    fn surprised(
+    fn cross_entropies(
         features: FloatTensor<Self>,
         embedding: FloatTensor<Self>,
         targets: IntTensor<Self>,
@@ -42,43 +42,48 @@ pub(super) trait Layers: Backend {
     ) -> FloatTensor<Self>;
 }
 
-pub(super) fn convolve(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>, halves: bool) -> Tensor<4> {
+pub(crate) fn conv2d(x: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>, halves: bool) -> Tensor<4> {
     Tensor::from_dispatch(Dispatch::convolved(x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch(), halves))
 }
 
-pub(super) fn normalize<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<D> {
+pub(crate) fn layer_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::normalized(x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch()))
 }
 
-pub(super) fn normalize_rms<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f32) -> Tensor<D> {
+pub(crate) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f32) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::scaled(x.into_dispatch(), gamma.into_dispatch(), epsilon))
 }
 
-pub(super) fn with_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
+pub(crate) fn with_neighbours(x: Tensor<3>, radius: usize) -> Tensor<3> {
     Tensor::from_dispatch(Dispatch::surrounded(x.into_dispatch(), radius))
 }
 
-pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+pub(crate) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::below(x.into_dispatch()))
 }
 
-pub(super) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+pub(crate) fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::shares(x.into_dispatch()))
 }
 
-pub(super) fn attend([query, key, value]: [Tensor<2>; 3], runs: &Runs) -> Tensor<2> {
+pub(crate) fn attention([query, key, value]: [Tensor<2>; 3], runs: &Runs) -> Tensor<2> {
     let [query, key, value] = [query, key, value].map(Tensor::into_dispatch);
     Tensor::from_dispatch(Dispatch::mixed(query, key, value, runs.clone()))
 }
 
-pub(super) fn surprise(
+pub(crate) fn linear_cross_entropy(
     features: Tensor<2>,
     embedding: Tensor<2>,
     targets: Tensor<1, Int>,
     weights: Tensor<1>,
 ) -> Tensor<1> {
     let [features, embedding] = [features, embedding].map(Tensor::into_dispatch);
-    Tensor::from_dispatch(Dispatch::surprised(features, embedding, targets.into_dispatch(), weights.into_dispatch()))
+    Tensor::from_dispatch(Dispatch::cross_entropies(
+        features,
+        embedding,
+        targets.into_dispatch(),
+        weights.into_dispatch(),
+    ))
 }
 
 impl Layers for Flex {
@@ -125,8 +130,13 @@ impl Layers for Flex {
         attention::forward(&Parts::new([query, key, value], runs.slopes.len()), &runs)
     }
 
-    fn surprised(features: FlexTensor, embedding: FlexTensor, targets: FlexTensor, weights: FlexTensor) -> FlexTensor {
-        Surprise::new(features, embedding, targets, weights).forward()
+    fn cross_entropies(
+        features: FlexTensor,
+        embedding: FlexTensor,
+        targets: FlexTensor,
+        weights: FlexTensor,
+    ) -> FlexTensor {
+        CrossEntropy::new(features, embedding, targets, weights).forward()
     }
 }
 
@@ -152,7 +162,7 @@ struct Softmax;
 struct Attention;
 
 #[derive(Debug)]
-struct Surprised;
+struct LinearCrossEntropy;
 
 impl Backward<Flex, 3> for Convolution {
     /// Input and weight, and whether it halves height and width.
@@ -271,13 +281,13 @@ impl Backward<Flex, 3> for Attention {
     }
 }
 
-impl Backward<Flex, 2> for Surprised {
-    /// What surprises, and the gradients of its sum.
-    type State = (Surprise, surprise::Gradients);
+impl Backward<Flex, 2> for LinearCrossEntropy {
+    /// The loss, and the gradients of its sum.
+    type State = (CrossEntropy, cross_entropy::Gradients);
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let (gradient, (surprise, of_sum)) = (grads.consume::<Flex>(&ops.node), ops.state);
-        let made = surprise.backward(of_sum, &gradient);
+        let (gradient, (loss, of_sum)) = (grads.consume::<Flex>(&ops.node), ops.state);
+        let made = loss.backward(of_sum, &gradient);
         for (node, gradient) in ops.parents.into_iter().zip(made) {
             if let Some(node) = node {
                 grads.register::<Flex>(node.id, gradient);
@@ -377,7 +387,7 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
         }
     }
 
-    fn surprised(
+    fn cross_entropies(
         features: FloatTensor<Self>,
         embedding: FloatTensor<Self>,
         targets: IntTensor<Self>,
@@ -385,13 +395,13 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let nodes = [features.node(), embedding.node()];
         let (features, embedding) = (features.into_primitive(), embedding.into_primitive());
-        let surprise = Surprise::new(features, embedding, targets, weights.into_primitive());
-        match Surprised.prepare::<C>(nodes).compute_bound().stateful() {
+        let loss = CrossEntropy::new(features, embedding, targets, weights.into_primitive());
+        match LinearCrossEntropy.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let (made, gradients) = surprise.forward_and_back();
-                prep.finish((surprise, gradients), made)
+                let (made, gradients) = loss.forward_and_back();
+                prep.finish((loss, gradients), made)
             }
-            OpsKind::UnTracked(prep) => prep.finish(surprise.forward()),
+            OpsKind::UnTracked(prep) => prep.finish(loss.forward()),
         }
     }
 }

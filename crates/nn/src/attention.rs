@@ -11,21 +11,21 @@ use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::numbers::tensor;
-use super::{Runs, rows};
+use crate::numbers::tensor;
+use crate::{Runs, rows};
 
 /// Rows of scores that are made at a time.
 const BLOCK: usize = 64;
 
 /// The gradients of an attention.
-pub(super) struct Gradients {
-    pub(super) query: FlexTensor,
-    pub(super) key: FlexTensor,
-    pub(super) value: FlexTensor,
+pub(crate) struct Gradients {
+    pub(crate) query: FlexTensor,
+    pub(crate) key: FlexTensor,
+    pub(crate) value: FlexTensor,
 }
 
 /// Queries, keys and values: `[positions, width]`, with the features of a head side by side.
-pub(super) struct Parts {
+pub(crate) struct Parts {
     query: FlexTensor,
     key: FlexTensor,
     value: FlexTensor,
@@ -34,7 +34,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new([query, key, value]: [FlexTensor; 3], heads: usize) -> Self {
+    pub(crate) fn new([query, key, value]: [FlexTensor; 3], heads: usize) -> Self {
         let [query, key, value] = [query, key, value].map(|it| it.to_contiguous());
         let width = query.layout().shape()[1];
         Self { query, key, value, heads, width }
@@ -87,7 +87,7 @@ impl Parts {
 }
 
 /// Mixes the values that each position sees: `[positions, width]`.
-pub(super) fn forward(parts: &Parts, runs: &Runs) -> FlexTensor {
+pub(crate) fn forward(parts: &Parts, runs: &Runs) -> FlexTensor {
     let mut made = parts.zeros();
     for (rows, seen) in blocks(runs) {
         let shares = parts.shares(&rows, &seen, &runs.slopes);
@@ -98,7 +98,7 @@ pub(super) fn forward(parts: &Parts, runs: &Runs) -> FlexTensor {
 }
 
 /// Returns the gradients of what [`forward`] has made.
-pub(super) fn backward(parts: &Parts, runs: &Runs, gradient: &FlexTensor) -> Gradients {
+pub(crate) fn backward(parts: &Parts, runs: &Runs, gradient: &FlexTensor) -> Gradients {
     let gradient = gradient.to_contiguous();
     let [mut query, mut key, mut value] = [(); 3].map(|()| parts.zeros());
     for (rows, seen) in blocks(runs) {

@@ -62,7 +62,7 @@ fn a_convolution_is_burns_with_its_gradients() {
                 [numbers(layer.weight.val().grad(gradients).unwrap()), bias].concat()
             };
             let x = random([n, channels, height, width]);
-            check(&x, |x| convolve(&layer, x), |x| layer.forward(x), parameters);
+            check(&x, |x| conv2d(&layer, x), |x| layer.forward(x), parameters);
         }
     }
 }
@@ -71,7 +71,7 @@ fn a_convolution_is_burns_with_its_gradients() {
 fn a_convolution_of_images_without_gradients_is_burns_too() {
     let layer = Conv2dConfig::new([3, 16], [3, 3]).with_padding(PaddingConfig2d::Same).init(&Device::flex());
     let x = Tensor::<4>::random([2, 3, 12, 20], Distribution::Default, &Device::flex());
-    let [ours, burns] = [convolve(&layer, x.clone()), layer.forward(x)].map(numbers);
+    let [ours, burns] = [conv2d(&layer, x.clone()), layer.forward(x)].map(numbers);
     assert!(ours.iter().zip(&burns).all(|(a, b)| (a - b).abs() < 1e-5));
 }
 
@@ -103,10 +103,10 @@ fn a_normalisation_is_burns_with_its_gradients() {
             let beta = layer.beta.as_ref().unwrap().val().grad(gradients).map(numbers).unwrap();
             [numbers(layer.gamma.val().grad(gradients).unwrap()), beta].concat()
         };
-        check(&random([2, 5, width]), |x| normalize(&layer, x), |x| layer.forward(x), parameters);
+        check(&random([2, 5, width]), |x| layer_norm(&layer, x), |x| layer.forward(x), parameters);
         // Numbers that do not lie in their order.
         let turned = |x: Tensor<3>| x.swap_dims(0, 1);
-        check(&random([3, 5, width]), |x| normalize(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
+        check(&random([3, 5, width]), |x| layer_norm(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
     }
 }
 
@@ -115,10 +115,10 @@ fn a_normalisation_by_the_root_mean_square_is_burns_with_its_gradients() {
     for width in [2, 17, 64] {
         let layer = RmsNormConfig::new(width).with_epsilon(0.25).init(&device());
         let parameters = |gradients: &_| numbers(layer.gamma.val().grad(gradients).unwrap());
-        check(&random([2, 5, width]), |x| normalize_rms(&layer, x), |x| layer.forward(x), parameters);
+        check(&random([2, 5, width]), |x| rms_norm(&layer, x), |x| layer.forward(x), parameters);
         // Numbers that do not lie in their order.
         let turned = |x: Tensor<3>| x.swap_dims(0, 1);
-        check(&random([3, 5, width]), |x| normalize_rms(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
+        check(&random([3, 5, width]), |x| rms_norm(&layer, turned(x)), |x| layer.forward(turned(x)), parameters);
     }
 }
 
@@ -175,22 +175,23 @@ fn attention_in_runs_is_that_of_scores_with_all_others_out_of_sight() {
             let mixed = activation::softmax(scores, 2).matmul(by_head(value.clone()));
             mixed.swap_dims(0, 1).reshape([n, width]) * is_in.clone()
         };
-        let runs = Runs { of: runs.clone().into(), slopes: slopes.into() };
-        let ours = |query: Tensor<2>| attend(&[query, key.clone(), value.clone()], &runs).unwrap();
+        let runs = Runs::new(runs.clone().into(), slopes);
+        let ours = |query: Tensor<2>| attention(&[query, key.clone(), value.clone()], &runs).unwrap();
         let others = |gradients: &_| [&key, &value].map(|it| numbers(it.grad(gradients).unwrap())).concat();
         check(&query, ours, burns, others);
     }
 }
 
 #[test]
-fn what_surprises_is_burns_with_its_gradients() {
+fn a_cross_entropy_is_burns_with_its_gradients() {
     for (n, width, vocabulary) in [(1, 3, 5), (150, 12, 37), (300, 8, 64)] {
         let (features, embedding) = (random([n, width]), random([vocabulary, width]));
         let targets: Vec<_> = (0..n).map(|row| i32::try_from(row * 7 % vocabulary).unwrap()).collect();
         let targets = Tensor::<1, Int>::from_data(TensorData::new(targets, [n]), &device());
         let weights: Vec<_> = (0..n).map(|row| (row % 3) as f32 / 2.0).collect();
         let weights = Tensor::<1>::from_data(TensorData::new(weights, [n]), &device());
-        let ours = |x: Tensor<2>| surprise(&x, &embedding, &targets, &weights).unwrap().reshape([n, 1]);
+        let ours =
+            |x: Tensor<2>| linear_cross_entropy(x, embedding.clone(), targets.clone(), weights.clone()).reshape([n, 1]);
         let burns = |x: Tensor<2>| {
             let all = activation::log_softmax(x.matmul(embedding.clone().transpose()), 1);
             (all.gather(1, targets.clone().reshape([n, 1])) * weights.clone().reshape([n, 1])).neg()

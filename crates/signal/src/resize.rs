@@ -6,7 +6,7 @@ use plimsoll_types::Bytes;
 
 /// How pixels weigh by their distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filter {
+pub enum Filter {
     /// Bicubic; widened when it shrinks, so antialiased.
     CatmullRom,
     /// Bilinear; the same.
@@ -14,11 +14,12 @@ pub(crate) enum Filter {
 }
 
 /// Width and height in pixels.
-pub(crate) type Size = (u32, u32);
+pub type Size = (u32, u32);
 
 /// Resizes rows of interleaved RGB with half-pixel centres, to the very pixels of `image::imageops::resize`, in the
 /// memory of a few rows.
-pub(crate) struct Resampler {
+#[derive(Debug)]
+pub struct RowResizer {
     rows: Axis,
     columns: Axis,
     /// Output rows that have begun, before they are resized in the other direction.
@@ -29,8 +30,9 @@ pub(crate) struct Resampler {
     row: Vec<u8>,
 }
 
-impl Resampler {
-    pub(crate) fn new(filter: Filter, from: Size, to: Size) -> Self {
+impl RowResizer {
+    /// Prepares for images of one size.
+    pub fn new(filter: Filter, from: Size, to: Size) -> Self {
         Self {
             rows: Axis::new(filter, from.1, to.1),
             columns: Axis::new(filter, from.0, to.0),
@@ -43,7 +45,7 @@ impl Resampler {
     }
 
     /// Returns what resizing holds at most.
-    pub(crate) fn needed(filter: Filter, from: Size, to: Size) -> Bytes {
+    pub fn needed(filter: Filter, from: Size, to: Size) -> Bytes {
         let side = |from: u32, to: u32| {
             let ratio = f64::from(from) / f64::from(to);
             let n_weights = (2.0 * f64::from(filter.support()) * ratio.max(1.0)).ceil() + 2.0;
@@ -56,7 +58,7 @@ impl Resampler {
     }
 
     /// Takes the next row, and gives the rows that it completes.
-    pub(crate) fn push(&mut self, row: &[u8], give: &mut dyn FnMut(&[u8])) {
+    pub fn push(&mut self, row: &[u8], give: &mut dyn FnMut(&[u8])) {
         while self.n_opened < self.rows.len() && self.rows.taps(self.n_opened).0 <= self.n_taken {
             let mut sums = self.spare.pop().unwrap_or_default();
             sums.clear();
@@ -89,6 +91,7 @@ impl Resampler {
 }
 
 /// What each place along an axis is made of.
+#[derive(Debug)]
 struct Axis {
     /// The first place of the input, and where its weight lies.
     starts: Vec<(u32, usize)>,
@@ -170,45 +173,6 @@ impl Filter {
             Self::CatmullRom if x < 2.0 => (-3.0 * x.powi(3) + 15.0 * x.powi(2) - 24.0 * x + 12.0) / 6.0,
             Self::Triangle if x < 1.0 => 1.0 - x,
             Self::CatmullRom | Self::Triangle => 0.0,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use image::RgbImage;
-    use image::imageops::{FilterType, resize};
-
-    use super::*;
-
-    fn image(width: u32, height: u32) -> RgbImage {
-        let value =
-            |x: u32, y: u32, channel: u32| u8::try_from((x * x * 31 + y * 117 + x * y + channel * 71) % 256).unwrap();
-        RgbImage::from_fn(width, height, |x, y| image::Rgb([0, 1, 2].map(|channel| value(x, y, channel))))
-    }
-
-    #[test]
-    fn it_gives_the_pixels_of_the_image_library() {
-        for (filter, theirs) in [(Filter::CatmullRom, FilterType::CatmullRom), (Filter::Triangle, FilterType::Triangle)]
-        {
-            for (from, to) in [
-                ((64, 40), (32, 20)),
-                ((6, 4), (3, 2)),
-                ((2, 2), (1, 1)),
-                ((31, 17), (62, 34)),
-                ((500, 333), (32, 32)),
-                ((20, 30), (32, 32)),
-                ((32, 32), (32, 32)),
-                ((7, 300), (90, 5)),
-            ] {
-                let image = image(from.0, from.1);
-                let mut resampler = Resampler::new(filter, from, to);
-                let mut pixels = Vec::new();
-                for row in image.as_raw().chunks_exact(3 * from.0 as usize) {
-                    resampler.push(row, &mut |row| pixels.extend_from_slice(row));
-                }
-                assert!(pixels == resize(&image, to.0, to.1, theirs).into_raw(), "{filter:?} {from:?} {to:?}");
-            }
         }
     }
 }

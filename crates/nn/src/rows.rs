@@ -17,7 +17,7 @@ const LEAST: f32 = -87.0;
 /// Runs loops in the widest vectors that the processor has.
 ///
 /// The numbers are the same in vectors of any width.
-pub(super) fn wide(loops: impl pulp::NullaryFnOnce) {
+pub(crate) fn wide(loops: impl pulp::NullaryFnOnce) {
     pulp::Arch::new().dispatch(loops);
 }
 
@@ -25,7 +25,7 @@ pub(super) fn wide(loops: impl pulp::NullaryFnOnce) {
 macro_rules! loops {
     ($(#[$doc:meta])* $name:ident($($field:ident: $kind:ty),+) $body:block) => {
         $(#[$doc])*
-        pub(super) struct $name<'a>($(pub(super) $kind),+);
+        pub(crate) struct $name<'a>($(pub(crate) $kind),+);
 
         impl pulp::NullaryFnOnce for $name<'_> {
             type Output = ();
@@ -123,9 +123,9 @@ loops! {
 }
 
 loops! {
-    /// Appends how surprising the targets of rows of logits are, the negative logarithms of their probabilities, each by a weight,
+    /// Appends the losses of rows of logits, the negative logarithms of the probabilities of their targets, each by a weight,
     /// and turns the logits into their gradients.
-    Surprise(logits: &'a mut [f32], targets: &'a [i64], weights: &'a [f32], into: &'a mut Vec<f32>) {
+    CrossEntropy(logits: &'a mut [f32], targets: &'a [i64], weights: &'a [f32], into: &'a mut Vec<f32>) {
         let width = logits.len() / targets.len().max(1);
         for ((row, target), weight) in logits.chunks_exact_mut(width).zip(targets).zip(weights) {
             let target = usize::try_from(*target).unwrap_or(usize::MAX);
@@ -281,7 +281,7 @@ loops! {
 
 /// Returns the sum of what `of` says of each of `n` places.
 #[inline(always)]
-pub(super) fn sum(n: usize, of: impl Fn(usize) -> f32) -> f32 {
+pub(crate) fn sum(n: usize, of: impl Fn(usize) -> f32) -> f32 {
     let (mut strands, whole) = ([0.0; STRANDS], n - n % STRANDS);
     for start in (0..whole).step_by(STRANDS) {
         strands.iter_mut().enumerate().for_each(|(at, strand)| *strand += of(start + at));

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use realfft::num_complex::Complex;
 use realfft::{RealFftPlanner, RealToComplex};
 
 /// Bands of a spectrum: enough to tell vowels apart, and a common number for speech.
-pub(crate) const BANDS: usize = 40;
+pub const BANDS: usize = 40;
 
 /// Length of a frame, and the distance between the starts of two, in ms: what most speech recognisers use.
 const WINDOW_MS: u32 = 25;
@@ -15,7 +16,7 @@ const HOP_MS: u32 = 10;
 const LOWEST_HZ: f32 = 60.0;
 
 /// The lowest sample rate, in Hz, at which each band has a frequency of its own.
-pub(crate) const LOWEST_RATE: u32 = 4000;
+pub const LOWEST_RATE: u32 = 4000;
 
 /// Frames that memory is taken for before the sound is read, about three minutes: a head may promise more than there is.
 const FRAMES_AT_ONCE: usize = 1 << 14;
@@ -29,8 +30,8 @@ const FLOOR: f32 = 1e-8;
 ///
 /// Davis and Mermelstein, "Comparison of parametric representations for monosyllabic word recognition in continuously
 /// spoken sentences", IEEE TASSP 1980; the mel scale is that of O'Shaughnessy, `2595 · log10(1 + f / 700)`.
-pub(crate) struct LogMel {
-    pub(crate) rate: u32,
+pub struct LogMel {
+    rate: u32,
     window: Vec<f32>,
     hop: usize,
     transform: Arc<dyn RealToComplex<f32>>,
@@ -44,8 +45,13 @@ struct Band {
 }
 
 impl LogMel {
-    /// Prepares for a sample rate of at least [`LOWEST_RATE`].
-    pub(crate) fn new(rate: u32) -> Self {
+    /// Prepares for a sample rate.
+    ///
+    /// # Panics
+    ///
+    /// Where it is below [`LOWEST_RATE`].
+    pub fn new(rate: u32) -> Self {
+        assert!(rate >= LOWEST_RATE, "the sample rate is {rate} Hz, at least {LOWEST_RATE} are needed");
         let window = hann(samples(rate, WINDOW_MS));
         // Twice the frame: the lowest bands are narrower than the distance of a shorter transform's frequencies.
         let length = (2 * window.len()).next_power_of_two();
@@ -53,8 +59,13 @@ impl LogMel {
         Self { rate, window, hop: samples(rate, HOP_MS), transform, bands: bands(rate, length) }
     }
 
+    /// Returns the sample rate, in Hz.
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
     /// Returns the number of frames of so many samples; the last one is filled up, so that no sample is left out.
-    pub(crate) fn n_frames(&self, n_samples: usize) -> usize {
+    pub fn n_frames(&self, n_samples: usize) -> usize {
         1 + n_samples.saturating_sub(self.window.len()).div_ceil(self.hop)
     }
 
@@ -67,20 +78,27 @@ impl LogMel {
     /// # Shapes
     ///
     /// - output: `[n_frames, BANDS]`
-    pub(crate) fn frames<E>(
-        &self,
-        sound: impl Iterator<Item = Result<f32, E>>,
-        n_frames: usize,
-    ) -> Result<Vec<f32>, E> {
+    pub fn frames<E>(&self, sound: impl Iterator<Item = Result<f32, E>>, n_frames: usize) -> Result<Vec<f32>, E> {
         let mut values = self.log_powers(sound, n_frames)?;
         normalise(&mut values);
         Ok(values)
     }
 
-    /// Returns the logarithm of the power in each band of each frame.
-    fn log_powers<E>(&self, mut sound: impl Iterator<Item = Result<f32, E>>, n_frames: usize) -> Result<Vec<f32>, E> {
-        let (mut input, mut spectrum) = (self.transform.make_input_vec(), self.transform.make_output_vec());
-        let (mut scratch, mut powers) = (self.transform.make_scratch_vec(), vec![0.0; spectrum.len()]);
+    /// Returns the logarithm of the power in each band of each frame: what [`Self::frames`] normalises.
+    ///
+    /// # Errors
+    ///
+    /// The first of the sound's.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[n_frames, BANDS]`
+    pub fn log_powers<E>(
+        &self,
+        mut sound: impl Iterator<Item = Result<f32, E>>,
+        n_frames: usize,
+    ) -> Result<Vec<f32>, E> {
+        let mut scratch = Scratch::new(&*self.transform);
         let mut values = Vec::with_capacity(n_frames.min(FRAMES_AT_ONCE) * BANDS);
         let mut held = Vec::with_capacity(self.window.len());
         for _ in 0..n_frames {
@@ -88,18 +106,39 @@ impl LogMel {
             for sample in sound.by_ref().take(n_missing) {
                 held.push(sample?);
             }
-            let (frame, rest) = input.split_at_mut(held.len());
-            frame.iter_mut().zip(&held).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
-            // The transform leaves numbers of its own there.
-            rest.fill(0.0);
-            if self.transform.process_with_scratch(&mut input, &mut spectrum, &mut scratch).is_err() {
-                unreachable!("the buffers are the transform's own");
-            }
-            powers.iter_mut().zip(&spectrum).for_each(|(power, it)| *power = it.norm_sqr());
-            values.extend(self.bands.iter().map(|band| (band.power(&powers) + FLOOR).ln()));
+            self.transform(&held, &mut scratch);
+            values.extend(self.bands.iter().map(|band| (band.power(&scratch.powers) + FLOOR).ln()));
             held.drain(..self.hop.min(held.len()));
         }
         Ok(values)
+    }
+
+    /// Computes the power of each frequency of a frame, which is shorter than the window at the end of a sound.
+    fn transform(&self, held: &[f32], Scratch { input, spectrum, inner, powers }: &mut Scratch) {
+        let (frame, rest) = input.split_at_mut(held.len());
+        frame.iter_mut().zip(held).zip(&self.window).for_each(|((input, it), weight)| *input = it * weight);
+        // The transform leaves numbers of its own there.
+        rest.fill(0.0);
+        if self.transform.process_with_scratch(input, spectrum, inner).is_err() {
+            unreachable!("the buffers are the transform's own");
+        }
+        powers.iter_mut().zip(&*spectrum).for_each(|(power, it)| *power = it.norm_sqr());
+    }
+}
+
+/// What a transform is computed in.
+struct Scratch {
+    input: Vec<f32>,
+    spectrum: Vec<Complex<f32>>,
+    inner: Vec<Complex<f32>>,
+    powers: Vec<f32>,
+}
+
+impl Scratch {
+    fn new(transform: &dyn RealToComplex<f32>) -> Self {
+        let spectrum = transform.make_output_vec();
+        let powers = vec![0.0; spectrum.len()];
+        Self { input: transform.make_input_vec(), spectrum, inner: transform.make_scratch_vec(), powers }
     }
 }
 
@@ -152,76 +191,5 @@ fn normalise(values: &mut [f32]) {
     let variance = values.iter().map(|it| it * it).sum::<f32>() / values.len() as f32;
     for value in values {
         *value /= (variance + 1e-5).sqrt();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use super::*;
-
-    fn tone(rate: u32, hz: f32, seconds: f32) -> Vec<f32> {
-        let at = |it: u32| 0.5 * (2.0 * std::f32::consts::PI * hz * it as f32 / rate as f32).sin();
-        (0..).map_while(|it| (it as f32 / (rate as f32) < seconds).then(|| at(it))).collect()
-    }
-
-    fn sound(samples: &[f32]) -> impl Iterator<Item = Result<f32, Infallible>> {
-        samples.iter().copied().map(Ok)
-    }
-
-    fn frames(spectra: &LogMel, samples: &[f32]) -> Vec<f32> {
-        let Ok(values) = spectra.frames(sound(samples), spectra.n_frames(samples.len()));
-        values
-    }
-
-    #[test]
-    fn a_tone_is_loudest_in_the_band_around_its_pitch() {
-        for rate in [8000, 16_000, 44_100] {
-            let spectra = LogMel::new(rate);
-            for hz in [150.0, 440.0, 1000.0, 3000.0] {
-                let tone = tone(rate, hz, 0.3);
-                let Ok(values) = spectra.log_powers(sound(&tone), spectra.n_frames(tone.len()));
-                let width = (mel(rate as f32 / 2.0) - mel(LOWEST_HZ)) / (BANDS + 1) as f32;
-                // Of the first frames; the last one is mostly silence.
-                for frame in values.chunks_exact(BANDS).take(20) {
-                    let loudest = (0..BANDS).max_by(|a, b| frame[*a].total_cmp(&frame[*b])).unwrap();
-                    let centre = mel(LOWEST_HZ) + (loudest + 1) as f32 * width;
-                    // A wide band gathers more of the window's side lobes, hence no sharper than one band.
-                    assert!((centre - mel(hz)).abs() <= width, "{hz} Hz at {rate} Hz: band {loudest}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_band_hears_something_at_every_rate() {
-        for rate in [LOWEST_RATE, 5512, 8000, 11_025, 16_000, 22_050, 44_100, 48_000, 192_000] {
-            assert!(LogMel::new(rate).bands.iter().all(|it| it.weights.iter().sum::<f32>() > 0.1), "{rate}");
-        }
-    }
-
-    #[test]
-    fn a_recording_has_a_frame_each_10_ms_and_none_of_its_samples_is_left_out() {
-        let spectra = LogMel::new(8000);
-        let n_frames = [1, 200, 201, 280, 281, 8000].map(|n| spectra.n_frames(n));
-        assert_eq!(n_frames, [1, 1, 2, 2, 3, 99]);
-        for n in [1, 199, 200, 201, 1000] {
-            assert_eq!(frames(&spectra, &vec![0.1; n]).len(), spectra.n_frames(n) * BANDS, "{n} samples");
-        }
-        let Ok(cut) = spectra.frames(sound(&vec![0.1; 1000]), 3);
-        assert_eq!(cut.len(), 3 * BANDS);
-    }
-
-    #[test]
-    fn loudness_does_not_show_and_silence_is_flat() {
-        let spectra = LogMel::new(8000);
-        // Loud in every band, so that no floor shows.
-        let noise: Vec<_> = (0..2000_u32).map(|it| (it * it % 20_011) as f32 / 20_011.0 - 0.5).collect();
-        let quiet: Vec<_> = noise.iter().map(|it| it * 0.25).collect();
-        let (loud, quiet) = (frames(&spectra, &noise), frames(&spectra, &quiet));
-        let difference = loud.iter().zip(&quiet).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(difference < 0.01, "{difference}");
-        assert!(frames(&spectra, &[0.0; 999]).iter().all(|it| it.abs() < 0.01));
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape;
 
-use super::numbers::tensor;
-use super::rows;
+use crate::numbers::tensor;
+use crate::rows;
 
 /// Where the numbers around each position lie in a sequence of so many, and where the first of them goes: what lies outside of the
 /// sequence is left out.
@@ -24,7 +24,7 @@ fn runs(len: usize, width: usize, radius: usize) -> impl Iterator<Item = (Range<
 ///
 /// - `x`: `[batch_size, n, width]`
 /// - output: `[batch_size, n, (2 · radius + 1) · width]`
-pub(super) fn forward(x: &FlexTensor, radius: usize) -> FlexTensor {
+pub(crate) fn forward(x: &FlexTensor, radius: usize) -> FlexTensor {
     let x = x.to_contiguous();
     let (dims, times) = (x.layout().shape().to_vec(), 2 * radius + 1);
     let (sequence, numbers): (_, &[f32]) = (dims[1] * dims[2], x.storage());
@@ -38,7 +38,7 @@ pub(super) fn forward(x: &FlexTensor, radius: usize) -> FlexTensor {
 }
 
 /// Returns the gradient of what [`forward`] has made of sequences.
-pub(super) fn backward(gradient: &FlexTensor, radius: usize) -> FlexTensor {
+pub(crate) fn backward(gradient: &FlexTensor, radius: usize) -> FlexTensor {
     let gradient = gradient.to_contiguous();
     let (dims, times) = (gradient.layout().shape().to_vec(), 2 * radius + 1);
     let (width, numbers): (_, &[f32]) = (dims[2] / times, gradient.storage());

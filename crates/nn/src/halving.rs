@@ -9,9 +9,9 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::convolution::{Gradients, Sizes};
-use super::numbers::tensor;
-use super::rows::{self, sum};
+use crate::convolution::{Gradients, Sizes};
+use crate::numbers::tensor;
+use crate::rows::{self, sum};
 
 /// One of the nine places around a pixel, counted from above and from the left.
 #[derive(Clone, Copy)]
@@ -98,7 +98,7 @@ impl Sizes {
 /// - `weight`: `[channels_out, channels, 3, 3]`
 /// - `bias`: `[channels_out]`
 /// - output: `[batch_size, channels_out, height / 2, width / 2]`, rounded up
-pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
+pub(crate) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let [x, weight, bias] = [x, weight, bias].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
     let (plane, [height, width], matrix) = (sizes.half_plane(), sizes.halves(), sizes.matrix_of_rows(&weight));
@@ -118,7 +118,7 @@ pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) ->
 }
 
 /// Returns the gradients of what [`forward`] has made.
-pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTensor, of_x: bool) -> Gradients {
+pub(crate) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTensor, of_x: bool) -> Gradients {
     let [x, weight, gradient] = [x, weight, gradient].map(FlexTensor::to_contiguous);
     let sizes = Sizes::of(&x, &weight);
     let Sizes { n, channels, channels_out, height, width } = sizes;

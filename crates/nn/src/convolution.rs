@@ -9,29 +9,29 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::ops::FloatTensorOps;
 use burn::tensor::Shape;
 
-use super::numbers::tensor;
-use super::rows::{self, sum};
+use crate::numbers::tensor;
+use crate::rows::{self, sum};
 
 /// The gradients of a convolution.
-pub(super) struct Gradients {
+pub(crate) struct Gradients {
     /// Where it was asked for.
-    pub(super) x: Option<FlexTensor>,
-    pub(super) weight: FlexTensor,
-    pub(super) bias: FlexTensor,
+    pub(crate) x: Option<FlexTensor>,
+    pub(crate) weight: FlexTensor,
+    pub(crate) bias: FlexTensor,
 }
 
 /// The sizes of what is convolved.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes {
-    pub(super) n: usize,
-    pub(super) channels: usize,
-    pub(super) channels_out: usize,
-    pub(super) height: usize,
-    pub(super) width: usize,
+pub(crate) struct Sizes {
+    pub(crate) n: usize,
+    pub(crate) channels: usize,
+    pub(crate) channels_out: usize,
+    pub(crate) height: usize,
+    pub(crate) width: usize,
 }
 
 impl Sizes {
-    pub(super) fn of(x: &FlexTensor, weight: &FlexTensor) -> Self {
+    pub(crate) fn of(x: &FlexTensor, weight: &FlexTensor) -> Self {
         let (x, weight) = (x.layout().shape(), weight.layout().shape());
         Self { n: x[0], channels: x[1], channels_out: weight[0], height: x[2], width: x[3] }
     }
@@ -74,7 +74,7 @@ impl Sizes {
 /// - `weight`: `[channels_out, channels, 3, 3]`
 /// - `bias`: `[channels_out]`
 /// - output: `[batch_size, channels_out, height, width]`
-pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
+pub(crate) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let sizes = Sizes::of(x, weight);
     let Sizes { n, channels, channels_out, height, width } = sizes;
     let (x, bias, matrix) = (x.to_contiguous(), bias.to_contiguous(), sizes.matrix(weight));
@@ -97,7 +97,7 @@ pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) ->
 }
 
 /// Returns the gradients of what [`forward`] has made.
-pub(super) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTensor, of_x: bool) -> Gradients {
+pub(crate) fn backward(x: &FlexTensor, weight: &FlexTensor, gradient: &FlexTensor, of_x: bool) -> Gradients {
     let sizes = Sizes::of(x, weight);
     let Sizes { n, channels, channels_out, height, width } = sizes;
     let (x, gradient, matrix) = (x.to_contiguous(), gradient.to_contiguous(), sizes.matrix(weight).transpose(0, 1));
