@@ -76,6 +76,28 @@ fn a_convolution_of_images_without_gradients_is_burns_too() {
 }
 
 #[test]
+fn a_convolution_of_another_form_is_burns_own() {
+    let around = Conv2dConfig::new([4, 6], [3, 3]).with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1));
+    for config in [
+        Conv2dConfig::new([4, 6], [3, 3]),
+        Conv2dConfig::new([4, 6], [5, 5]).with_padding(PaddingConfig2d::Same),
+        Conv2dConfig::new([65, 2], [3, 3]).with_padding(PaddingConfig2d::Same),
+        around.clone().with_padding(PaddingConfig2d::Explicit(1, 1, 0, 0)),
+        around.clone().with_stride([2, 1]),
+        around.clone().with_stride([3, 3]),
+        around.clone().with_dilation([2, 2]),
+        around.clone().with_groups(2),
+        around.with_bias(false),
+    ] {
+        let (layer, x) = (config.init(&Device::flex()), [2, config.channels[0], 8, 9]);
+        let x = Tensor::<4>::random(x, Distribution::Default, &Device::flex());
+        let [ours, burns] = [conv2d(&layer, x.clone()), layer.forward(x)];
+        assert_eq!(ours.dims(), burns.dims(), "{config}");
+        assert_eq!(numbers(ours), numbers(burns), "{config}");
+    }
+}
+
+#[test]
 fn neighbours_are_those_that_burn_joins_with_their_gradients() {
     for ([batch_size, n, width], radius) in
         [([2, 7, 3], 2), ([3, 4, 16], 1), ([2, 1, 5], 2), ([1, 2, 4], 3), ([2, 3, 2], 0)]
