@@ -31,6 +31,8 @@
 #[cfg(feature = "flex")]
 mod attention;
 #[cfg(feature = "flex")]
+mod backward;
+#[cfg(feature = "flex")]
 mod convolution;
 #[cfg(feature = "flex")]
 mod cross_entropy;
@@ -234,5 +236,6 @@ fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
     x.dtype() == DType::F32 && x.device() == burn::tensor::Device::flex()
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
+#[cfg(feature = "flex")]
 mod tests;

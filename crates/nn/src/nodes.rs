@@ -1,17 +1,18 @@
 //! The layers as operations with a gradient.
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::Autodiff;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::autodiff::{Autodiff, NodeId};
+use burn::backend::autodiff::ops::{Backward, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Int, Tensor};
 
 use crate::attention::{self, Parts};
-use crate::cross_entropy::{self, CrossEntropy};
+use crate::backward::{
+    Attention, Convolution, Gelu, LinearCrossEntropy, Neighbours, Normalization, RmsNormalization, Softmax,
+};
+use crate::cross_entropy::CrossEntropy;
 use crate::numbers::{owned, tensor, width};
 use crate::{Runs, convolution, halving, neighbours, rows};
 
@@ -137,162 +138,6 @@ impl Layers for Flex {
         weights: FlexTensor,
     ) -> FlexTensor {
         CrossEntropy::new(features, embedding, targets, weights).forward()
-    }
-}
-
-#[derive(Debug)]
-struct Convolution;
-
-#[derive(Debug)]
-struct Normalization;
-
-#[derive(Debug)]
-struct RmsNormalization;
-
-#[derive(Debug)]
-struct Neighbours;
-
-#[derive(Debug)]
-struct Gelu;
-
-#[derive(Debug)]
-struct Softmax;
-
-#[derive(Debug)]
-struct Attention;
-
-#[derive(Debug)]
-struct LinearCrossEntropy;
-
-impl Backward<Flex, 3> for Convolution {
-    /// Input and weight, and whether it halves height and width.
-    type State = ([NodeId; 2], bool);
-
-    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let ([of_x, of_weight, of_bias], (nodes, halves)) = (ops.parents, ops.state);
-        let gradient = grads.consume::<Flex>(&ops.node);
-        let [x, weight] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
-        let backward = if halves { halving::backward } else { convolution::backward };
-        let made = backward(&x, &weight, &gradient, of_x.is_some());
-        for (node, gradient) in [(of_x, made.x), (of_weight, Some(made.weight)), (of_bias, Some(made.bias))] {
-            if let (Some(node), Some(gradient)) = (node, gradient) {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
-    }
-}
-
-impl Backward<Flex, 3> for Normalization {
-    /// Input and factors.
-    type State = [NodeId; 2];
-
-    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [of_x, of_gamma, of_beta] = ops.parents;
-        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
-        let [x, gamma] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
-        let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
-        let [mut by_gamma, mut by_beta] = [(); 2].map(|()| vec![0.0; width]);
-        let of_both = (&mut by_gamma[..], &mut by_beta[..]);
-        rows::wide(rows::NormalizeBackward(numbers, gamma.storage(), gradient.storage_mut(), of_both));
-        let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
-        for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
-    }
-}
-
-impl Backward<Flex, 2> for RmsNormalization {
-    /// Input and factors, and what is added to the mean of the squares.
-    type State = ([NodeId; 2], f32);
-
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let ([of_x, of_gamma], (nodes, epsilon)) = (ops.parents, ops.state);
-        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
-        let [x, gamma] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
-        let mut by_gamma = vec![0.0; width(&x)];
-        let (numbers, factors) = (x.storage(), gamma.storage());
-        rows::wide(rows::NormalizeRmsBackward(numbers, factors, epsilon, gradient.storage_mut(), &mut by_gamma[..]));
-        for (node, gradient) in [(of_x, gradient), (of_gamma, tensor(by_gamma, gamma.layout().shape()))] {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
-    }
-}
-
-impl Backward<Flex, 1> for Neighbours {
-    /// How many positions before and after each.
-    type State = usize;
-
-    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
-        let gradient = grads.consume::<Flex>(&ops.node);
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, neighbours::backward(&gradient, ops.state));
-        }
-    }
-}
-
-impl Backward<Flex, 1> for Gelu {
-    /// The input.
-    type State = NodeId;
-
-    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
-        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
-        let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
-        rows::wide(rows::GeluBackward(x.storage(), gradient.storage_mut()));
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, gradient);
-        }
-    }
-}
-
-impl Backward<Flex, 1> for Softmax {
-    /// What it has made.
-    type State = FlexTensor;
-
-    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
-        let mut gradient = owned(grads.consume::<Flex>(&ops.node));
-        let (made, width): (&[f32], _) = (ops.state.storage(), width(&ops.state));
-        rows::wide(rows::SoftmaxBackward(width, made, gradient.storage_mut()));
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, gradient);
-        }
-    }
-}
-
-impl Backward<Flex, 3> for Attention {
-    /// Queries, keys and values.
-    type State = ([NodeId; 3], Runs);
-
-    fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let (gradient, (nodes, runs)) = (grads.consume::<Flex>(&ops.node), ops.state);
-        let parts = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
-        let made = attention::backward(&Parts::new(parts, runs.slopes.len()), &runs, &gradient);
-        for (node, gradient) in ops.parents.into_iter().zip([made.query, made.key, made.value]) {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
-    }
-}
-
-impl Backward<Flex, 2> for LinearCrossEntropy {
-    /// The loss, and the gradients of its sum.
-    type State = (CrossEntropy, cross_entropy::Gradients);
-
-    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let (gradient, (loss, of_sum)) = (grads.consume::<Flex>(&ops.node), ops.state);
-        let made = loss.backward(of_sum, &gradient);
-        for (node, gradient) in ops.parents.into_iter().zip(made) {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
     }
 }
 

@@ -57,7 +57,7 @@ impl RowResizer {
         Bytes::from_f64_ceil(2.0 * (columns + rows) + open + 3.0 * f64::from(to.0))
     }
 
-    /// Takes the next row, and gives the rows that it completes.
+    /// Takes the next row, of 3 bytes for each pixel of its width, and gives the rows that it completes.
     pub fn push(&mut self, row: &[u8], give: &mut dyn FnMut(&[u8])) {
         while self.n_opened < self.rows.len() && self.rows.taps(self.n_opened).0 <= self.n_taken {
             let mut sums = self.spare.pop().unwrap_or_default();
