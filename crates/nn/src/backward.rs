@@ -36,21 +36,31 @@ pub(crate) struct Attention;
 #[derive(Debug)]
 pub(crate) struct LinearCrossEntropy;
 
+/// Returns the parents that want a gradient.
+fn wanting<S, const N: usize>(ops: &Ops<S, N>) -> [Option<NodeId>; N] {
+    ops.parents.each_ref().map(|it| it.as_ref().map(|it| it.id))
+}
+
+/// Gives each parent that wants one the gradient that was made for it.
+fn give<const N: usize>(to: [Option<NodeId>; N], made: [impl Into<Option<FlexTensor>>; N], grads: &mut Gradients) {
+    for (node, gradient) in to.into_iter().zip(made) {
+        if let (Some(node), Some(gradient)) = (node, gradient.into()) {
+            grads.register::<Flex>(node, gradient);
+        }
+    }
+}
+
 impl Backward<Flex, 3> for Convolution {
     /// Input and weight, and whether it halves height and width.
     type State = ([NodeId; 2], bool);
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let ([of_x, of_weight, of_bias], (nodes, halves)) = (ops.parents, ops.state);
+        let (to, (nodes, halves)) = (wanting(&ops), ops.state);
         let gradient = grads.consume::<Flex>(&ops.node);
         let [x, weight] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
         let backward = if halves { halving::backward } else { convolution::backward };
-        let made = backward(&x, &weight, &gradient, of_x.is_some());
-        for (node, gradient) in [(of_x, made.x), (of_weight, Some(made.weight)), (of_bias, Some(made.bias))] {
-            if let (Some(node), Some(gradient)) = (node, gradient) {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
+        let made = backward(&x, &weight, &gradient, to[0].is_some());
+        give(to, [made.x, Some(made.weight), Some(made.bias)], grads);
     }
 }
 
@@ -59,7 +69,7 @@ impl Backward<Flex, 3> for Normalization {
     type State = [NodeId; 2];
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [of_x, of_gamma, of_beta] = ops.parents;
+        let to = wanting(&ops);
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let [x, gamma] = ops.state.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
         let (numbers, width): (&[f32], _) = (x.storage(), width(&x));
@@ -67,11 +77,7 @@ impl Backward<Flex, 3> for Normalization {
         let of_both = (&mut by_gamma[..], &mut by_beta[..]);
         rows::wide(rows::NormalizeBackward(numbers, gamma.storage(), gradient.storage_mut(), of_both));
         let [by_gamma, by_beta] = [by_gamma, by_beta].map(|it| tensor(it, gamma.layout().shape()));
-        for (node, gradient) in [(of_x, gradient), (of_gamma, by_gamma), (of_beta, by_beta)] {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
+        give(to, [gradient, by_gamma, by_beta], grads);
     }
 }
 
@@ -80,17 +86,13 @@ impl Backward<Flex, 2> for RmsNormalization {
     type State = ([NodeId; 2], f32);
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let ([of_x, of_gamma], (nodes, epsilon)) = (ops.parents, ops.state);
+        let (to, (nodes, epsilon)) = (wanting(&ops), ops.state);
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let [x, gamma] = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it).to_contiguous());
         let mut by_gamma = vec![0.0; width(&x)];
         let (numbers, factors) = (x.storage(), gamma.storage());
         rows::wide(rows::NormalizeRmsBackward(numbers, factors, epsilon, gradient.storage_mut(), &mut by_gamma[..]));
-        for (node, gradient) in [(of_x, gradient), (of_gamma, tensor(by_gamma, gamma.layout().shape()))] {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
+        give(to, [gradient, tensor(by_gamma, gamma.layout().shape())], grads);
     }
 }
 
@@ -99,11 +101,8 @@ impl Backward<Flex, 1> for Neighbours {
     type State = usize;
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
         let gradient = grads.consume::<Flex>(&ops.node);
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, neighbours::backward(&gradient, ops.state));
-        }
+        give(wanting(&ops), [neighbours::backward(&gradient, ops.state)], grads);
     }
 }
 
@@ -112,13 +111,10 @@ impl Backward<Flex, 1> for Gelu {
     type State = NodeId;
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let x = checkpointer.retrieve_node_output::<FlexTensor>(ops.state).to_contiguous();
         rows::wide(rows::GeluBackward(x.storage(), gradient.storage_mut()));
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, gradient);
-        }
+        give(wanting(&ops), [gradient], grads);
     }
 }
 
@@ -127,13 +123,10 @@ impl Backward<Flex, 1> for Softmax {
     type State = FlexTensor;
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let [of_x] = ops.parents;
         let mut gradient = owned(grads.consume::<Flex>(&ops.node));
         let (made, width): (&[f32], _) = (ops.state.storage(), width(&ops.state));
         rows::wide(rows::SoftmaxBackward(width, made, gradient.storage_mut()));
-        if let Some(node) = of_x {
-            grads.register::<Flex>(node.id, gradient);
-        }
+        give(wanting(&ops), [gradient], grads);
     }
 }
 
@@ -142,14 +135,10 @@ impl Backward<Flex, 3> for Attention {
     type State = ([NodeId; 3], Runs);
 
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let (gradient, (nodes, runs)) = (grads.consume::<Flex>(&ops.node), ops.state);
+        let (to, gradient, (nodes, runs)) = (wanting(&ops), grads.consume::<Flex>(&ops.node), ops.state);
         let parts = nodes.map(|it| checkpointer.retrieve_node_output::<FlexTensor>(it));
         let made = attention::backward(&Parts::new(parts, runs.slopes.len()), &runs, &gradient);
-        for (node, gradient) in ops.parents.into_iter().zip([made.query, made.key, made.value]) {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
+        give(to, [made.query, made.key, made.value], grads);
     }
 }
 
@@ -158,12 +147,7 @@ impl Backward<Flex, 2> for LinearCrossEntropy {
     type State = (CrossEntropy, cross_entropy::Gradients);
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
-        let (gradient, (loss, of_sum)) = (grads.consume::<Flex>(&ops.node), ops.state);
-        let made = loss.backward(of_sum, &gradient);
-        for (node, gradient) in ops.parents.into_iter().zip(made) {
-            if let Some(node) = node {
-                grads.register::<Flex>(node.id, gradient);
-            }
-        }
+        let (to, gradient, (loss, of_sum)) = (wanting(&ops), grads.consume::<Flex>(&ops.node), ops.state);
+        give(to, loss.backward(of_sum, &gradient), grads);
     }
 }

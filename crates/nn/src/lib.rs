@@ -9,8 +9,8 @@
 //! of them. On another device than Flex, in another precision than 32 bits, or in a form that is not listed, it is Burn's own.
 //!
 //! ```
-//! use burn::nn::conv::Conv2dConfig;
 //! use burn::nn::PaddingConfig2d;
+//! use burn::nn::conv::Conv2dConfig;
 //! use burn::tensor::{Device, Tensor};
 //!
 //! let device = Device::flex().autodiff();

@@ -220,6 +220,12 @@ fn a_cross_entropy_is_burns_with_its_gradients() {
         };
         let others = |gradients: &_| numbers(embedding.grad(gradients).unwrap());
         check(&features, ours, burns, others);
+        // What is done where it is not ours, as in 64 bits.
+        let elsewhere = |x: Tensor<2>| {
+            let [x, embedding] = [x, embedding.clone()].map(|it| it.cast(DType::F64));
+            linear_cross_entropy(x, embedding, targets.clone(), weights.clone()).reshape([n, 1])
+        };
+        check(&features, ours, elsewhere, others);
         // Each of as much gradient, as in a loss.
         let twice = |it: Tensor<2>| it.sum().reshape([1, 1]).repeat_dim(0, 2);
         check(&features, |x| twice(ours(x)), |x| twice(burns(x)), others);

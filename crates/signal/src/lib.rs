@@ -1,12 +1,9 @@
 //! How does a signal become another size, rate or form, in little memory?
 //!
 //! Rows of an image go in and rows of another size come out; samples of a sound go in and those of another rate, or frames of its
-//! spectrum, come out. Nothing holds the whole: a few rows, a block, or a frame.
+//! spectrum, come out. Nothing holds the whole of what goes in: a few rows, a block, or a frame.
 //!
-//! # Invariants
-//!
-//! * It reads no file and no clock, and knows no job: whoever decodes gives rows and samples.
-//! * The same input gives the same output, to the last bit, on one machine.
+//! It reads no file and no clock, and knows no job: whoever decodes gives rows and samples.
 
 #![forbid(unsafe_code)]
 
