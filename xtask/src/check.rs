@@ -12,12 +12,12 @@ use crate::{chaos, circles, docs, fuzz, layers, networks, readmes, side_by_side,
 
 pub(crate) const HELP: &str = "\
 check [--quick | --cuda]
-    Formatting, layers, circles, clippy, tests and docs, cheapest first, up to the first failure; then a short chaos, and what
-    libFuzzer has found before, where a C++ compiler builds it. The golden runs of `logs` are among the tests. Where `mpicc`
-    is found, what runs in several processes is tested too.
+    Formatting, layers, circles, clippy, docs and tests, which Clippy lints as they are built, up to the first failure; then a
+    short chaos, and what libFuzzer has found before, where a C++ compiler builds it. The golden runs of `logs` are among the
+    tests. Where `mpicc` is found, what runs in several processes is tested too.
     --quick  leaves out all that takes Burn to build, what probes NVIDIA devices and what draws PNG files, and tries a
              quarter of the random cases
-    --cuda   has Clippy and docs with what needs a GPU to run too; takes minutes the first time
+    --cuda   has Clippy and docs with what needs an NVIDIA GPU to run, too; takes minutes the first time
 ";
 
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<()> {
@@ -41,7 +41,7 @@ fn quick() -> anyhow::Result<()> {
     step("core clippy and tests", || {
         let command = |what: &[&str]| {
             let mut tests = cargo("test --no-default-features");
-            tests.args(what).envs(LINTED);
+            tests.args(what).envs(networks::LINTED);
             for (variable, value) in [(CASES, FEW), (INCREMENTAL, "0")] {
                 if env::var_os(variable).is_none() {
                     tests.env(variable, value);
@@ -53,12 +53,6 @@ fn quick() -> anyhow::Result<()> {
         run_command(command(&["--doc"]))
     })
 }
-
-/// What `cargo clippy -- -D warnings` sets: then the crates of this workspace are linted as they are built for their tests,
-/// and what they depend on is not checked first and then built. Clippy's authors advise against it for what ships, since it
-/// may be less optimised; the whole check has Clippy run by itself, and tests what rustc builds.
-const LINTED: [(&str, &str); 2] =
-    [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")];
 
 /// The variable that says how many random cases a property is tried with, and how many the quick check tries: a quarter of
 /// proptest's own 256. Properties that name a number of their own follow in proportion.
@@ -75,11 +69,13 @@ const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 const BACKTRACES: &str = "RUST_LIB_BACKTRACE";
 
 fn whole(with_cuda: bool) -> anyhow::Result<()> {
-    let checked = if with_cuda { Checked::everywhere() } else { Checked::here() };
+    let checked = if with_cuda { Checked::with_cuda() } else { Checked::here() };
     rules()?;
-    // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
-    // `--all-targets` type-checks the benchmarks too, so no step builds them.
-    step("clippy", || run_command(checked.cargo("clippy --workspace --all-targets", "-- -D warnings")))?;
+    // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again. Tests are linted as
+    // they are built; benchmarks, and most examples, are built by no step.
+    step("clippy", || {
+        run_command(checked.cargo("clippy --workspace --lib --bins --examples --bench *", "-- -D warnings"))
+    })?;
     step("docs", || {
         let mut command = checked.cargo("doc --workspace --no-deps", "");
         command.env("RUSTDOCFLAGS", "-D warnings");
@@ -88,7 +84,7 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
     step("tests", || {
         let (mut examples, mut programs, mut examples_of_docs) =
             (networks::command("build"), tests(), networks::command("test"));
-        // Those that a test runs as programs of their own; the others are linted.
+        // Those that a test runs as programs of their own.
         examples.args(ADOPTED.iter().flat_map(|name| ["--example", name]));
         run_command(examples)?;
         programs.args(["--lib", "--bins", "--tests"]);
@@ -109,42 +105,41 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 /// What `crates/plimsoll/examples` has in pairs, with this ending and without it.
 const ADOPTED: [&str; 8] = ["*_adopted", "find", "gan", "image", "image_learner", "plan", "regression", "text"];
 
-/// The features that all crates are type-checked with, and what else that takes.
+/// What all crates are type-checked with, and what else that takes.
 struct Checked {
-    features: String,
+    features: Vec<&'static str>,
     variables: &'static [(&'static str, &'static str)],
 }
 
 impl Checked {
-    /// What is built for a CPU, and sums by NCCL and MPI, the latter where its compiler is there.
+    /// What tests have on a CPU, and benchmarks.
+    ///
+    /// Not `autotune`: it switches code of Burn on and none of these crates.
     fn here() -> Self {
         let mut features =
-            "plimsoll-proof/devices,plimsoll-bench/crops,plimsoll-cli/chaos,plimsoll/learner,plimsoll-fleet/nccl"
-                .to_owned();
+            vec![networks::FEATURES, networks::ALSO_TESTED, "plimsoll-bench/criterion,plimsoll-bench/crops"];
         if networks::has_mpi() {
-            features.push_str(",plimsoll-cli/mpi,plimsoll-proof/mpi,plimsoll-fleet/mpi");
+            features.push("plimsoll-cli/mpi,plimsoll-proof/mpi,plimsoll-fleet/mpi");
         }
         Self { features, variables: &[] }
     }
 
-    /// With all that needs a GPU to run.
+    /// With what needs an NVIDIA GPU to run, too.
     ///
     /// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links nothing.
     /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
-    fn everywhere() -> Self {
-        let Self { features, .. } = Self::here();
-        let features = features
-            + ",plimsoll-probe/cuda,plimsoll-probe/vulkan,plimsoll/cuda,plimsoll/vulkan,plimsoll-cli/cuda,plimsoll-cli/vulkan,\
-               plimsoll-cli/nccl,plimsoll-proof/vulkan";
-        let variables = &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")];
-        Self { features, variables }
+    fn with_cuda() -> Self {
+        let Self { mut features, .. } = Self::here();
+        features.push("plimsoll-probe/cuda,plimsoll/cuda,plimsoll-cli/cuda,plimsoll-cli/nccl,plimsoll-proof/cuda");
+        Self { features, variables: &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")] }
     }
 
     /// In the profile of the tests, so that build scripts and macros are built once for both.
     fn cargo(&self, before: &str, after: &str) -> Command {
-        let Self { features, variables } = self;
-        let mut command = cargo(&format!("{before} --profile {} --features {features} {after}", networks::profile()));
-        command.envs(variables.iter().copied());
+        let mut command = cargo(before);
+        let features = self.features.join(",");
+        command.args(["--profile", &networks::profile(), "--no-default-features", "--features", &features]);
+        command.args(after.split_whitespace()).envs(self.variables.iter().copied());
         command
     }
 }

@@ -33,15 +33,21 @@ const PACKAGES: [&str; 7] = [
 
 /// `plimsoll-faulty` and `proof` are built too; `plimsoll` is what it is without. Not the default features of
 /// plimsoll-bench, because criterion changes those of Burn's dependencies.
-const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-proof/devices";
+pub(crate) const FEATURES: &str = "plimsoll-cli/flex,plimsoll-cli/nvidia,plimsoll-cli/chaos,plimsoll-proof/devices";
 
 /// What tests have too: what stands on Burn's own training, which what ships does without, and sums by NCCL, which say what is
 /// missing where there is no device for them.
-const ALSO_TESTED: &str = "plimsoll/learner,plimsoll-fleet/nccl";
+pub(crate) const ALSO_TESTED: &str = "plimsoll/learner,plimsoll-fleet/nccl";
 
 /// What ships has it and the tests have not: on a software device, choosing the kernels of one small convolutional net
 /// takes minutes.
 const SHIPPED: &str = "--features=plimsoll-cli/autotune";
+
+/// What `cargo clippy -- -D warnings` sets: then the crates of this workspace are linted as they are built for their tests,
+/// and what they depend on is not checked first and then built. Clippy's authors advise against it for what ships, since it
+/// may be less optimised.
+pub(crate) const LINTED: [(&str, &str); 2] =
+    [("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"), ("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")];
 
 /// Returns cargo that builds or tests all of it; Vulkan is built in where a driver is found.
 pub(crate) fn command(action: &str) -> Command {
@@ -62,7 +68,7 @@ fn command_in(profile: &str, action: &str, vulkan: Option<&Vulkan>) -> Command {
     let mut command = cargo(action);
     command.args(["--profile", profile, "--no-default-features", "--features", FEATURES]);
     if profile == TESTED {
-        command.args(["--workspace", "--features", ALSO_TESTED]);
+        command.args(["--workspace", "--features", ALSO_TESTED]).envs(LINTED);
     } else {
         command.args(PACKAGES.iter().flat_map(|package| ["-p", package]));
         command.arg(SHIPPED);
@@ -132,6 +138,12 @@ mod tests {
         let (tested, ships) = (args(TESTED), args("release"));
         assert!(tested.contains("--workspace") && tested.contains("learner"), "{tested}");
         assert!(!ships.contains("--workspace") && !ships.contains("learner"), "{ships}");
+    }
+
+    #[test]
+    fn what_is_tested_is_linted_as_it_is_built_and_what_ships_is_what_rustc_builds() {
+        let is_linted = |profile| command_in(profile, "build", None).get_envs().any(|it| it.0 == LINTED[0].0);
+        assert!(is_linted(TESTED) && !is_linted("release"));
     }
 
     #[test]
