@@ -114,7 +114,8 @@ fn waiting((seconds, part): (f64, f64)) -> Option<String> {
     (WORTH_TELLING <= seconds && MUCH <= part).then(|| {
         format!(
             "Steps waited for their samples for {}, {} of their time, which limited the speed: more `data.workers` read \
-             more of them at once, and where images are decoded anew, a larger `data.store_limit` keeps more of them.",
+             more of them at once, and where images or recordings are decoded anew, a larger `data.store_limit` keeps \
+             more of them.",
             time(seconds),
             share(part)
         )

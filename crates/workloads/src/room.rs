@@ -11,11 +11,11 @@ pub struct Room {
     pub capacity: Bytes,
     /// Memory that it holds already.
     pub in_use: Bytes,
-    /// Where decoded pixels go.
+    /// Where what is decoded goes.
     pub store: StoreConfig,
 }
 
-/// Where decoded pixels are kept, and how many.
+/// Where what is decoded is kept, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     /// A folder on the disk that is to hold them. They lie in a file without a name there, which is gone with the data
@@ -26,7 +26,7 @@ pub struct StoreConfig {
 }
 
 impl Room {
-    /// Sets no limits, and keeps decoded pixels in this folder.
+    /// Sets no limits, and keeps what is decoded in this folder.
     pub fn boundless(folder: &Path) -> Self {
         let store = StoreConfig { folder: folder.to_owned(), limit: Bytes::MAX };
         Self { capacity: Bytes::MAX, in_use: Bytes::ZERO, store }

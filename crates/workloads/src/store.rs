@@ -1,4 +1,4 @@
-//! Decoded pixels in a file.
+//! What was decoded, in a file.
 
 use std::fs::File;
 use std::io;
@@ -7,11 +7,11 @@ use plimsoll_types::Bytes;
 
 use crate::room::StoreConfig;
 
-/// Decoded images in a file without a name, which the system frees when the process is gone, however it ends.
+/// What was decoded, in a file without a name, which the system frees when the process is gone, however it ends.
 ///
 /// A folder of any size takes no memory this way, and the system's page cache keeps what is used often.
 #[derive(Debug)]
-pub(crate) struct PixelStore {
+pub(crate) struct Store {
     file: File,
     pub(crate) limit: Bytes,
 }
@@ -50,7 +50,7 @@ impl Window {
     }
 }
 
-impl PixelStore {
+impl Store {
     /// Makes the file.
     pub(crate) fn create(config: &StoreConfig) -> io::Result<Self> {
         Ok(Self { file: tempfile::tempfile_in(&config.folder)?, limit: config.limit })
@@ -60,12 +60,16 @@ impl PixelStore {
         write_all_at(&self.file, bytes, at)
     }
 
-    /// Copies a window into `into`, as rows of interleaved RGB.
+    pub(crate) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        read_exact_at(&self.file, into, at)
+    }
+
+    /// Copies a window of an image into `into`, as rows of interleaved RGB.
     ///
     /// # Shapes
     ///
     /// - `into`: `[window.height, window.width, 3]`
-    pub(crate) fn read(&self, image: Stored, window: Window, into: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read_window(&self, image: Stored, window: Window, into: &mut [u8]) -> io::Result<()> {
         let (stride, row_len) = (3 * image.width as usize, 3 * window.width as usize);
         let rows_per_strip = (STRIP / stride).max(1);
         let mut strip = [0; STRIP];
@@ -136,7 +140,7 @@ mod tests {
         for (width, height) in [(7, 6), (200, 90), (2800, 40), (6000, 12)] {
             let (folder, image) = (tempfile::tempdir().unwrap(), image(width, height));
             let config = StoreConfig { folder: folder.path().to_owned(), limit: Bytes::MAX };
-            let store = PixelStore::create(&config).unwrap();
+            let store = Store::create(&config).unwrap();
             let stored = Stored { offset: 60, width, height };
             store.write(stored.offset, image.as_raw()).unwrap();
             for window in [
@@ -146,7 +150,7 @@ mod tests {
             ] {
                 let Window { x, y, width, height } = window;
                 let mut pixels = vec![0; 3 * (width * height) as usize];
-                store.read(stored, window, &mut pixels).unwrap();
+                store.read_window(stored, window, &mut pixels).unwrap();
                 let expected = image::imageops::crop_imm(&image, x, y, width, height).to_image().into_raw();
                 assert!(pixels == expected, "{window:?} of {} × {}", stored.width, stored.height);
             }
@@ -159,14 +163,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = StoreConfig { folder: folder.path().to_owned(), limit: Bytes::MAX };
         let [one, other] = [7, 9].map(|byte| {
-            let store = PixelStore::create(&config).unwrap();
+            let store = Store::create(&config).unwrap();
             store.write(0, &[byte; 12]).unwrap();
             store
         });
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let (mut pixel, image) = ([0; 3], Stored { offset: 0, width: 2, height: 2 });
         for (store, byte) in [(one, 7), (other, 9)] {
-            store.read(image, Window { x: 1, y: 1, width: 1, height: 1 }, &mut pixel).unwrap();
+            store.read_window(image, Window { x: 1, y: 1, width: 1, height: 1 }, &mut pixel).unwrap();
             assert_eq!(pixel, [byte; 3]);
         }
     }

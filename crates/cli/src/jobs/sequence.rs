@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_types::Extent;
-use plimsoll_workloads::sequence::{Recordings, SequenceJob};
+use plimsoll_workloads::sequence::{Recordings, RecordingsConfig, SequenceJob};
 
 use super::padded::{About, extents, together};
 use super::{SIGNATURE_FILE, also, held_out, padded, sources};
@@ -12,7 +12,7 @@ use crate::prepare::Prepared;
 use crate::settings::Settings;
 
 pub(super) fn prepare(settings: &Settings, loading: Loading<'_>) -> anyhow::Result<Prepared<SequenceJob>> {
-    let config = settings.recordings();
+    let config = RecordingsConfig { store: Some(loading.room(settings).store), ..settings.recordings() };
     let recordings = Arc::new(loading.read(|watch| Recordings::read_watched(&config, watch))?);
     let (n_train, n_classes) = (recordings.train.len(), recordings.classes.len());
     let held_out = held_out(recordings.validation.len(), recordings.test.len());

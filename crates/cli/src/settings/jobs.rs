@@ -60,6 +60,7 @@ impl Settings {
             bad_sample: self.bad_sample(),
             classes: Vec::new(),
             lengths: self.lengths(),
+            store: None,
         }
     }
 

@@ -12,7 +12,7 @@ use super::samples_config::SamplesConfig;
 use super::sizes::Fit;
 use crate::image_file::{ImageFault, ImageFile};
 use crate::room::Room;
-use crate::store::{PixelStore, Stored, Window};
+use crate::store::{Store, Stored, Window};
 
 /// Images that were decoded once, by their path below the folder.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Album {
     room: Room,
     /// What became of each image that was asked for.
     images: BTreeMap<String, Result<Stored, String>>,
-    store: PixelStore,
+    store: Store,
     end: u64,
     /// Whether heads are enough.
     of_heads: bool,
@@ -32,7 +32,7 @@ impl Album {
     /// Starts an album.
     pub(crate) fn create(config: &SamplesConfig) -> io::Result<Self> {
         let (folder, room) = (config.folder.clone(), config.room.clone());
-        let store = PixelStore::create(&room.store)?;
+        let store = Store::create(&room.store)?;
         Ok(Self { folder, fit: config.fit(), room, images: BTreeMap::new(), store, end: 0, of_heads: false })
     }
 
@@ -101,7 +101,7 @@ impl Album {
     pub(crate) fn read(&self, image: Stored) -> io::Result<Decoded> {
         let Stored { width, height, .. } = image;
         let mut rows = vec![0; 3 * width as usize * height as usize];
-        self.store.read(image, Window { x: 0, y: 0, width, height }, &mut rows)?;
+        self.store.read_window(image, Window { x: 0, y: 0, width, height }, &mut rows)?;
         Ok(Decoded { size: (width, height), rows })
     }
 }

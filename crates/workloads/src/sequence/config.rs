@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use plimsoll_sampler::Admit;
 use plimsoll_train::BadSample;
 
+use crate::room::StoreConfig;
 use crate::split::Shares;
 
 /// How to read a folder.
@@ -31,6 +32,9 @@ pub struct RecordingsConfig {
     pub classes: Vec<String>,
     /// Which recordings take part, by their frames: to train on, and held out.
     pub lengths: Admit,
+    /// Where what recordings become when they are first read is kept; without, and for those that have no room there, each is
+    /// read and decoded whenever it is drawn.
+    pub store: Option<StoreConfig>,
 }
 
 impl RecordingsConfig {
@@ -46,6 +50,7 @@ impl RecordingsConfig {
             bad_sample: BadSample::Fail,
             classes: Vec::new(),
             lengths: Admit::default(),
+            store: None,
         }
     }
 }

@@ -30,13 +30,15 @@ pub(super) fn divided(
         let source = u16::try_from(source).unwrap_or(u16::MAX);
         let together = row.together.as_ref().and_then(|it| groups.binary_search(it).ok()).unwrap_or(0);
         let together = u32::try_from(together).unwrap_or(u32::MAX);
-        Recording { name: row.path, class, source, together, weight: row.weight, n_frames }
+        Recording { name: row.path, class, source, together, weight: row.weight, n_frames, number: 0 }
     };
     let mut divided = divided.map(|part| part.into_iter().map(recording).collect());
     divided.train.sort_by_key(|it| (it.source, it.class));
     for part in [&mut divided.validation, &mut divided.test] {
         part.sort_by_key(|it| (it.n_frames, it.class));
     }
+    let all = [&mut divided.train, &mut divided.validation, &mut divided.test].into_iter().flatten();
+    (0..).zip(all).for_each(|(number, it)| it.number = number);
     Ok(divided)
 }
 

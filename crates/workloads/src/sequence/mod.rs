@@ -14,7 +14,8 @@
 //! the pen was up, the logarithm of the step's duration, and the position (x, y).
 //!
 //! Files stay on disk: each is looked at once to know that it can be used and how long it is, and is read and decoded by the
-//! loader's threads in every epoch.
+//! loader's threads when it is first drawn; its frames are kept where `RecordingsConfig::store` gives them room, and it is
+//! read and decoded in every epoch where not.
 //! The metric is the accuracy in per cent over the recordings that are held out, of speakers of their own where
 //! `RecordingsConfig::group_column` asks for that, and the baseline is the accuracy of always saying
 //! the label that is most frequent in training.
@@ -27,6 +28,7 @@ mod fault;
 mod form;
 mod frames;
 mod job;
+mod kept;
 mod labels;
 mod model;
 mod recording;

@@ -20,6 +20,8 @@ pub struct Recording {
     pub weight: Option<f64>,
     /// Its length when the folder was read, without what is cut off.
     pub n_frames: u32,
+    /// Its place among all that are trained on or held out.
+    pub(crate) number: usize,
 }
 
 impl fmt::Display for Recording {

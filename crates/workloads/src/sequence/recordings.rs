@@ -11,6 +11,7 @@ use super::division::divided;
 use super::fault::{DataError, Fault};
 use super::form::{Form, Seen};
 use super::frames::Frames;
+use super::kept::KeptFrames;
 use super::labels::{self, Row};
 use super::recording::{Recording, by_length};
 use super::signature::Signature;
@@ -20,7 +21,7 @@ use crate::split::Divided;
 use crate::survey::{Survey, counted};
 use crate::watch::{Watch, tell, unwatched};
 
-/// The recordings of a folder: what they are; what they hold stays on disk.
+/// The recordings of a folder: what they are; what they hold stays on disk, and so do the frames that are made of it.
 pub struct Recordings {
     /// The labels, in the order of the model's outputs.
     pub classes: Vec<String>,
@@ -45,6 +46,7 @@ pub struct Recordings {
     /// The frames that are read of a recording at most.
     longest: u32,
     bad_sample: BadSample,
+    kept: Option<KeptFrames>,
 }
 
 impl Recordings {
@@ -85,6 +87,8 @@ impl Recordings {
         check_weights(&train, config)?;
         let (skipped, bad_sample, group_column) = (scan.skipped, config.bad_sample, config.group_column.clone());
         let (outside, longest) = (gate.counts, cut_at(config.lengths));
+        let n = train.len() + validation.len() + test.len();
+        let kept = config.store.as_ref().and_then(|store| KeptFrames::try_new(store, n));
         Ok(Self {
             sources: counted_sources(sources, &train),
             classes,
@@ -99,6 +103,7 @@ impl Recordings {
             form,
             longest,
             bad_sample,
+            kept,
         })
     }
 
@@ -164,9 +169,14 @@ impl Recordings {
         self.bad_sample == BadSample::Skip
     }
 
-    /// Reads a recording as it is on disk now.
+    /// Reads a recording, as it is on disk now unless its frames are kept.
     pub(crate) fn frames(&self, recording: &Recording) -> Result<Frames, Fault> {
-        let values = self.form.read(&self.folder.join(&recording.name), self.longest)?;
+        let (number, n_values) = (recording.number, recording.n_frames as usize * self.n_values());
+        let read = || self.form.read(&self.folder.join(&recording.name), self.longest);
+        let values = match &self.kept {
+            Some(kept) => kept.get_or_read(number, n_values, read)?,
+            None => read()?,
+        };
         Ok(Frames::new(values, self.n_values(), recording.class).of_source(recording.source))
     }
 

@@ -1,4 +1,4 @@
-//! Recordings as training samples, read from disk in every epoch.
+//! Recordings as training samples, read from disk when they are drawn.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::frames::{FrameBuffer, Frames, Placed};
 use super::recording::Recording;
 use super::recordings::Recordings;
 
-/// The recordings to train on; every one is read from disk whenever it is drawn.
+/// The recordings to train on; every one is read from disk when it is drawn, unless its frames are kept.
 pub struct RecordingStream {
     recordings: Arc<Recordings>,
     is_streamed: bool,
@@ -89,7 +89,7 @@ impl Source for RecordingStream {
         "a lower `data.longest` with `data.outside = \"truncate\"`, which cuts it"
     }
 
-    /// The same in every epoch, unless the file changes; then it has to fit what is known of the lengths.
+    /// The same in every epoch, unless it is not kept and the file changes; then it has to fit what is known of the lengths.
     fn read(&self, _epoch: u64, id: u64) -> Result<Frames, SourceError> {
         let recording = self.recording(id);
         let frames = self.recordings.frames(recording).map_err(|fault| self.error(id, &fault))?;

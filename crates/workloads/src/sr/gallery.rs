@@ -12,7 +12,7 @@ use plimsoll_types::Bytes;
 use super::model::SCALE;
 use crate::image_file::{ImageFault, ImageFile};
 use crate::room::StoreConfig;
-use crate::store::{PixelStore, Stored, Window};
+use crate::store::{Store, Stored, Window};
 
 /// One of the two resolutions of a photo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Resolution {
 #[derive(Debug)]
 pub(crate) struct Gallery {
     files: Vec<ImageFile>,
-    store: PixelStore,
+    store: Store,
     shelf: RwLock<Shelf>,
     /// Counts uses.
     clock: AtomicU64,
@@ -54,7 +54,7 @@ struct Place {
 impl Gallery {
     /// Keeps photos in a file; none is decoded yet.
     pub(crate) fn create(files: Vec<ImageFile>, config: &StoreConfig) -> io::Result<Self> {
-        let store = PixelStore::create(config)?;
+        let store = Store::create(config)?;
         Ok(Self { files, store, shelf: RwLock::default(), clock: AtomicU64::new(0), turn: Mutex::default() })
     }
 
@@ -94,7 +94,7 @@ impl Gallery {
             if let Some(place) = places.0.get(&number) {
                 place.last_use.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
                 let stored = place.stored(&self.files[number], resolution);
-                return self.store.read(stored, window, into).map_err(ImageFault::Io);
+                return self.store.read_window(stored, window, into).map_err(ImageFault::Io);
             }
             drop(places);
             self.decode(number)?;

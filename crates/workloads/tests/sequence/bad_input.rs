@@ -9,8 +9,9 @@ use burn::tensor::Device;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use plimsoll_sampler::{Admit, AdmitCounts, Oversize};
 use plimsoll_train::{BadSample, Item, Job, Source, SourceError};
-use plimsoll_workloads::Shares;
+use plimsoll_types::Bytes;
 use plimsoll_workloads::sequence::{DataError, RecordingStream, Recordings, RecordingsConfig};
+use plimsoll_workloads::{Shares, StoreConfig};
 
 use crate::{config, job, validate};
 
@@ -239,6 +240,23 @@ fn recordings_held_out_that_vanish_are_left_out_where_bad_ones_are_skipped() {
     fs::remove_file(&names[0]).unwrap();
     let error = validate(&job, &model, &device).unwrap_err().to_string();
     assert_eq!(error, "read recordings that are held out: none can be read any more");
+}
+
+#[test]
+fn recordings_that_are_kept_when_they_are_first_read_are_not_missed_when_they_vanish() {
+    let (folder, disk, device) = (folder(), tempfile::tempdir().unwrap(), Device::flex().autodiff());
+    let store = Some(StoreConfig { folder: disk.path().to_owned(), limit: Bytes::MAX });
+    let job = job(Recordings::read(&RecordingsConfig { store, ..config(folder.path()) }).unwrap(), true);
+    let (source, model) = (job.source(), job.init(&device));
+    let read = || (0..source.n_samples()).map(|id| source.read(0, id).unwrap()).collect::<Vec<_>>();
+    let validated = || validate(&job, &model, &device).unwrap().value;
+    let before = (read(), validated());
+    let unkept = RecordingStream::new(Arc::new(Recordings::read(&config(folder.path())).unwrap()), true);
+    assert_eq!(before.0, (0..unkept.n_samples()).map(|id| unkept.read(0, id).unwrap()).collect::<Vec<_>>());
+    for name in ["one.wav", "two.wav", "three.wav", "below/four.wav"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    assert_eq!(before, (read(), validated()));
 }
 
 #[test]
