@@ -64,7 +64,7 @@ impl PixelFolder {
 
     /// Begins to load data, whose pixels go there.
     pub(crate) fn loading(&self, harness: &'static dyn Harness, settings: &Settings) -> anyhow::Result<Loading<'_>> {
-        Loading::begin(harness, settings, &self.folder, self.stop.clone())
+        Loading::begin(harness, settings, (&self.folder, 1), self.stop.clone())
     }
 }
 

@@ -18,11 +18,11 @@ use crate::settings::Settings;
 use crate::shell::program;
 use crate::values::JobName;
 
-/// The part of the free disk that decoded pixels may take unless a limit is set: one in so many.
+/// The part of the free disk that what is decoded may take unless a limit is set: one in so many.
 #[cfg(unix)]
 const DISK_SHARE: u64 = 4;
 
-/// What decoded pixels may take where nobody says how much of the disk is free.
+/// What it may take where nobody says how much of the disk is free.
 const UNKNOWN_DISK: Bytes = Bytes::gib(4);
 
 /// A device that is open, and what loading may use beside it.
@@ -30,8 +30,10 @@ pub(crate) struct Loading<'a> {
     pub(crate) harness: &'static dyn Harness,
     pub(crate) probe: Box<dyn Probe>,
     pub(crate) capacity: Bytes,
-    /// Where decoded pixels go: the run's directory, or that of temporary files.
+    /// Where what is decoded goes: the run's directory, or that of temporary files.
     folder: &'a Path,
+    /// Ranks that decode into that folder.
+    n_ranks: u64,
     job: JobName,
     stop: StopFlag,
     begun: Instant,
@@ -59,12 +61,12 @@ fn check_precision(settings: &Settings) -> anyhow::Result<()> {
 }
 
 impl<'a> Loading<'a> {
-    /// Opens the device, and draws the line at what there is now; `folder` takes what is decoded, and the wish to end is
-    /// heeded.
+    /// Opens the device, and draws the line at what there is now; `folder` takes what so many ranks decode, and the wish to end
+    /// is heeded.
     pub(crate) fn begin(
         harness: &'static dyn Harness,
         settings: &Settings,
-        folder: &'a Path,
+        (folder, n_ranks): (&'a Path, u64),
         stop: StopFlag,
     ) -> anyhow::Result<Self> {
         let beat = Beat::start("device");
@@ -74,14 +76,14 @@ impl<'a> Loading<'a> {
         // Another one, so that this one reads anew what there is when the data are loaded.
         open_probe(harness, settings)?.draw_line(None)?;
         drop(beat);
-        Ok(Self { harness, probe, capacity, folder, job: settings.job, stop, begun: Instant::now() })
+        Ok(Self { harness, probe, capacity, folder, n_ranks, job: settings.job, stop, begun: Instant::now() })
     }
 
     /// Returns what may be used: on a CPU the capacity covers loading too, elsewhere it is what the host has.
     pub(crate) fn room(&self, settings: &Settings) -> Room {
         let in_use = self.reading().map_or_else(held, |it| it.in_use);
         let capacity = host_memory(settings, self.capacity).size();
-        let limit = settings.data.store_limit.0.unwrap_or_else(|| share_of_disk(self.folder));
+        let limit = settings.data.store_limit.0.unwrap_or_else(|| Bytes(share_of_disk(self.folder).0 / self.n_ranks));
         Room { capacity, in_use, store: StoreConfig { folder: self.folder.to_owned(), limit } }
     }
 

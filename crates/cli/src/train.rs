@@ -69,7 +69,8 @@ pub(crate) fn train(args: &TrainArgs, harness: &'static dyn Harness) -> anyhow::
     }
     worker::note_refusals(&mut run_dir);
     drop(beat);
-    let loading = Loading::begin(harness, &loaded.settings, &out, stop.clone())?;
+    let place = (out.as_path(), u64::from(fleet.n_ranks()));
+    let loading = Loading::begin(harness, &loaded.settings, place, stop.clone())?;
     with_loaded(
         &loaded.settings,
         loading,
