@@ -8,7 +8,7 @@ use plimsoll_types::Bytes;
 use crate::room::StoreConfig;
 use crate::store::Store;
 
-/// The frames of recordings in a file: to read them takes a tenth of the time that it takes to make them.
+/// The frames of recordings in a file.
 ///
 /// What has no room, or another length than its list says, is not kept.
 #[derive(Debug)]
