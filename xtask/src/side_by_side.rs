@@ -17,6 +17,9 @@ use crate::process::Stop;
 /// Programs at a time: each runs its tests on all cores, where it can.
 const AT_ONCE: usize = 2;
 
+/// Programs that take one to three minutes, which come first, so that none of them is the last one and runs alone.
+const LONGEST: [&str; 4] = ["train: fit", "cli: ranks", "cli: commands", "train: recompute"];
+
 /// A program of tests.
 #[derive(Debug, PartialEq, Eq)]
 struct Program {
@@ -75,7 +78,7 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the programs that cargo's messages name.
+/// Returns the programs that cargo's messages name, in their order but for the longest.
 fn programs(messages: &str) -> VecDeque<Program> {
     let program = |message: Value| {
         let manifest = Path::new(message.get("manifest_path")?.as_str()?);
@@ -85,7 +88,10 @@ fn programs(messages: &str) -> VecDeque<Program> {
         let package = folder.file_name()?.to_string_lossy();
         Some(Program { name: format!("{package}: {target}"), path: path.into(), folder: folder.to_owned() })
     };
-    messages.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(program).collect()
+    let mut all: Vec<_> =
+        messages.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(program).collect();
+    all.sort_by_key(|it| LONGEST.iter().position(|name| *name == it.name).unwrap_or(LONGEST.len()));
+    all.into()
 }
 
 /// Runs a program with the variables of a command, and prints what it says where all its tests have passed, or else returns it.
@@ -128,6 +134,29 @@ mod tests {
         ];
         let (path, folder) = ("/a/target/steps-1".into(), "/a/crates/step".into());
         assert_eq!(programs(&messages.join("\n")), [Program { name: "step: steps".to_owned(), path, folder }]);
+    }
+
+    #[test]
+    fn the_longest_programs_come_first_and_are_there() {
+        let of = |name: &str| {
+            let (package, target) = name.split_once(": ").unwrap();
+            format!(
+                r#"{{"manifest_path":"/a/crates/{package}/Cargo.toml","target":{{"name":"{target}"}},
+                    "profile":{{"test":true}},"executable":"/a/target/{target}"}}"#
+            )
+            .replace('\n', "")
+        };
+        let messages: Vec<_> = ["a: b", "c: d"].iter().chain(LONGEST.iter().rev()).map(|it| of(it)).collect();
+        let names: Vec<_> = programs(&messages.join("\n")).into_iter().map(|it| it.name).collect();
+        assert_eq!(names, [&LONGEST[..], &["a: b", "c: d"]].concat());
+        for name in LONGEST {
+            let (package, target) = name.split_once(": ").unwrap();
+            let tests = crate::process::root().join("crates").join(package).join("tests");
+            assert!(
+                tests.join(format!("{target}.rs")).is_file() || tests.join(target).join("main.rs").is_file(),
+                "{name}"
+            );
+        }
     }
 
     #[test]
