@@ -71,10 +71,10 @@ const BACKTRACES: &str = "RUST_LIB_BACKTRACE";
 fn whole(with_cuda: bool) -> anyhow::Result<()> {
     let checked = if with_cuda { Checked::with_cuda() } else { Checked::here() };
     rules()?;
-    // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again. Tests are linted as
-    // they are built; benchmarks, and most examples, are built by no step.
+    // Warnings are denied here and not in RUSTFLAGS, whose every change would build all dependencies again.
     step("clippy", || {
-        run_command(checked.cargo("clippy --workspace --lib --bins --examples --bench *", "-- -D warnings"))
+        let before = format!("clippy --workspace {}", checked.targets);
+        run_command(checked.cargo(&before, "-- -D warnings"))
     })?;
     step("docs", || {
         let mut command = checked.cargo("doc --workspace --no-deps", "");
@@ -105,33 +105,41 @@ fn whole(with_cuda: bool) -> anyhow::Result<()> {
 /// What `crates/plimsoll/examples` has in pairs, with this ending and without it.
 const ADOPTED: [&str; 8] = ["*_adopted", "find", "gan", "image", "image_learner", "plan", "regression", "text"];
 
+/// What Clippy sees by itself: tests are linted as they are built; benchmarks, and most examples, are built by no step.
+const BUILT_BY_NO_TEST: &str = "--lib --bins --examples --bench *";
+
 /// What all crates are type-checked with, and what else that takes.
 struct Checked {
     features: Vec<&'static str>,
+    targets: &'static str,
     variables: &'static [(&'static str, &'static str)],
 }
 
 impl Checked {
     /// What tests have on a CPU, and benchmarks.
     ///
-    /// Not `autotune`: it switches code of Burn on and none of these crates.
+    /// Not `autotune`: it switches code of Burn on, and what these crates make of it is compiled without it too.
     fn here() -> Self {
         let mut features =
             vec![networks::FEATURES, networks::ALSO_TESTED, "plimsoll-bench/criterion,plimsoll-bench/crops"];
         if networks::has_mpi() {
             features.push("plimsoll-cli/mpi,plimsoll-proof/mpi,plimsoll-fleet/mpi");
         }
-        Self { features, variables: &[] }
+        Self { features, targets: BUILT_BY_NO_TEST, variables: &[] }
     }
 
-    /// With what needs an NVIDIA GPU to run, too.
+    /// With what needs an NVIDIA GPU to run, too, and Vulkan with its tests where these are not built for the want of a driver.
     ///
     /// Linking `cuda` takes LLVM, which a build script downloads; under `DOCS_RS` it does not, and a type check links nothing.
     /// The version of CUDA's bindings is named because there need not be a toolkit to ask for it.
     fn with_cuda() -> Self {
-        let Self { mut features, .. } = Self::here();
+        let Self { mut features, mut targets, .. } = Self::here();
+        if vulkan::find().is_none() {
+            features.push("plimsoll-probe/vulkan,plimsoll/vulkan,plimsoll-cli/vulkan,plimsoll-proof/vulkan");
+            targets = "--all-targets";
+        }
         features.push("plimsoll-probe/cuda,plimsoll/cuda,plimsoll-cli/cuda,plimsoll-cli/nccl,plimsoll-proof/cuda");
-        Self { features, variables: &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")] }
+        Self { features, targets, variables: &[("DOCS_RS", "1"), ("CUDARC_CUDA_VERSION", "13000")] }
     }
 
     /// In the profile of the tests, so that build scripts and macros are built once for both.

@@ -10,7 +10,7 @@ use plimsoll_workloads::{Survey, outside_told};
 
 use crate::args::DataArgs;
 use crate::harness::Harness;
-use crate::jobs::{PixelFolder, held_out, narrow, scarce};
+use crate::jobs::{StoreFolder, held_out, narrow, scarce};
 use crate::loading::Loading;
 use crate::prepare::{SHOWN_NAMES, some_of};
 use crate::settings::Settings;
@@ -26,7 +26,7 @@ pub(crate) fn data(args: &DataArgs, harness: &'static dyn Harness) -> anyhow::Re
         print!("{}", page(settings.job));
         return Ok(ExitCode::SUCCESS);
     };
-    let store = PixelFolder::find()?;
+    let store = StoreFolder::find()?;
     let (survey, notes) = survey(&settings, &store.loading(harness, &settings)?)?;
     println!("{:<12}{} for {}", "data", folder.display(), settings.job.word());
     lines(&survey).iter().chain(&notes).for_each(|line| println!("{line}"));

@@ -44,25 +44,25 @@ pub(crate) fn with_job<W: WithJob>(
 ) -> anyhow::Result<W::Output> {
     let settings = &loaded.settings;
     worker::say_refusals();
-    let store = PixelFolder::find()?;
+    let store = StoreFolder::find()?;
     with_loaded(settings, store.loading(harness, settings)?, then)
 }
 
-/// The system's folder for temporary files, in which decoded pixels leave nothing; a signal ends the process at once.
-pub(crate) struct PixelFolder {
+/// The system's folder for temporary files, in which what is decoded leaves nothing; a signal ends the process at once.
+pub(crate) struct StoreFolder {
     _at_once: AtOnce,
     stop: StopFlag,
     folder: PathBuf,
 }
 
-impl PixelFolder {
+impl StoreFolder {
     pub(crate) fn find() -> anyhow::Result<Self> {
         let (stop, at_once) = (StopFlag::default(), signals::at_once(|| ()));
         signals::watch(&stop)?;
         Ok(Self { _at_once: at_once, stop, folder: std::env::temp_dir() })
     }
 
-    /// Begins to load data, whose pixels go there.
+    /// Begins to load data; what is decoded goes there.
     pub(crate) fn loading(&self, harness: &'static dyn Harness, settings: &Settings) -> anyhow::Result<Loading<'_>> {
         Loading::begin(harness, settings, (&self.folder, 1), self.stop.clone())
     }
