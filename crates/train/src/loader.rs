@@ -13,6 +13,7 @@ mod padding;
 mod position;
 mod room;
 mod samples;
+mod shares;
 mod stream;
 mod streamed;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_monitor::MatesKept;
-use plimsoll_sampler::{StepSize, StreamStats};
+use plimsoll_sampler::{Speeds, StepSize, StreamStats};
 use plimsoll_types::{Extent, SupplyStep};
 
 pub use self::config::{LoaderConfig, StepUnit};
@@ -40,6 +41,8 @@ pub(crate) use self::padding::planned_padding;
 pub use self::position::{LoaderPosition, StreamedPosition};
 pub use self::room::{HostMemory, USUAL_BUFFERS};
 pub use self::samples::StepSamples;
+pub(crate) use self::shares::Limits;
+use self::shares::Shares;
 use crate::source::{Draw, Item, Source};
 use crate::too_large::TooLarge;
 use crate::workers::Workers;
@@ -67,6 +70,8 @@ pub struct Loader<S: Source> {
     too_large: TooLarge,
     /// What a step holds that is whole, where others are left out.
     whole: Option<StepSize>,
+    /// Who runs what of a step.
+    shares: Shares,
     source: Arc<S>,
     bad_sample: BadSample,
     n_workers: usize,
@@ -75,12 +80,17 @@ pub struct Loader<S: Source> {
 
 struct Planned {
     ticket: u64,
+    told: Told,
+    after: LoaderPosition,
+}
+
+/// What is told of a step beside its samples.
+struct Told {
     ends_epoch: bool,
     /// Epochs that ended before it with a step that was left out.
     ended: Vec<EndedEpoch>,
-    /// Samples that could not be read before the step was planned.
+    /// Samples that are left out, such as those that could not be read before the step was planned.
     skipped: Vec<u64>,
-    after: LoaderPosition,
 }
 
 impl<S: Source> Loader<S> {
@@ -97,13 +107,14 @@ impl<S: Source> Loader<S> {
         config: &LoaderConfig,
     ) -> Result<Self, LoaderError> {
         let order = Order::try_new(source, config, wanted, position)?;
-        let (own, bad_sample) = (Arc::clone(source), config.bad_sample);
+        let (own, bad_sample, free) = (Arc::clone(source), config.bad_sample, config.buffers(&**source)?);
         Ok(Self {
             delivered: order.position(),
+            shares: Shares::new(config, free.len(), order.takes_back()),
             order,
             queue: VecDeque::new(),
             ready: BTreeMap::new(),
-            free: config.buffers(&**source)?,
+            free,
             next_ticket: 0,
             n_in_flight: 0,
             left_out: Vec::new(),
@@ -132,10 +143,14 @@ impl<S: Source> Loader<S> {
         if self.too_large != too_large {
             self.order.leave_out_too_large(&too_large);
             self.too_large = too_large;
-            self.order.go_back(&self.delivered)?;
-            self.forget_ahead();
+            self.plan_anew()?;
         }
         Ok(())
+    }
+
+    /// Reads of each step from here on what this rank runs: as much as follows from what each rank holds and how fast it is.
+    pub(crate) fn share(&mut self, limits: &Arc<Limits>, speeds: &Speeds) -> Result<(), LoaderError> {
+        if self.shares.follow(limits, speeds) { self.plan_anew() } else { Ok(()) }
     }
 
     /// Returns the samples of the next step, as they are wanted.
@@ -178,12 +193,9 @@ impl<S: Source> Loader<S> {
         let StepSamples { mut draw, extents, mut skipped, buffer, ends_epoch, ended, .. } = samples;
         let ids = self.take_too_large(&mut draw, &extents);
         skipped.extend(ids);
-        let filling = Filling::new(Task { ticket: 0, draw, items: None, buffer });
+        let filling = Filling::new(Task { ticket: 0, draw, items: None, dealt: None, buffer });
         let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
-        let Filled { buffer, content, .. } = filled;
-        let Content { draw, extents, counted, tasks, skipped: unreadable } = content?;
-        skipped.extend(unreadable);
-        Ok(StepSamples { draw, extents, counted, tasks, skipped, buffer, ends_epoch, ended })
+        self.filled(filled, Told { ends_epoch, ended, skipped })
     }
 
     /// Passes over a step of which no sample is left, unless there was none before it either; what is told of it comes with
@@ -241,7 +253,14 @@ impl<S: Source> Loader<S> {
         self.order.mates_kept()
     }
 
-    /// Plans anew what was planned ahead; its buffers come back as their workers are done with them.
+    /// Plans what was planned ahead once more.
+    fn plan_anew(&mut self) -> Result<(), LoaderError> {
+        self.order.go_back(&self.delivered)?;
+        self.forget_ahead();
+        Ok(())
+    }
+
+    /// Plans what was planned ahead as it is wanted now; its buffers come back as their workers are done with them.
     fn change(&mut self, wanted: &Wanted) -> Result<(), LoaderError> {
         self.order.change(wanted, &self.delivered)?;
         self.forget_ahead();
@@ -259,15 +278,23 @@ impl<S: Source> Loader<S> {
     }
 
     fn deliver(&mut self, filled: Filled<S::Buffer>) -> Result<StepSamples<S::Buffer>, LoaderError> {
-        let Planned { ends_epoch, ended, mut skipped, after, .. } =
-            self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
-        let Filled { buffer, content, .. } = filled;
-        let Content { draw, extents, counted, tasks, skipped: left_out } = content?;
-        skipped.extend(left_out);
-        skipped.splice(..0, std::mem::take(&mut self.left_out));
+        let Planned { told, after, .. } = self.queue.pop_front().unwrap_or_else(|| unreachable!("it was planned"));
+        let mut samples = self.filled(filled, told)?;
+        samples.skipped.splice(..0, std::mem::take(&mut self.left_out));
+        samples.ended.splice(..0, std::mem::take(&mut self.ended));
         self.delivered = after;
-        let ended = std::mem::take(&mut self.ended).into_iter().chain(ended).collect();
-        Ok(StepSamples { draw, extents, counted, tasks, skipped, buffer, ends_epoch, ended })
+        self.shares.count();
+        Ok(samples)
+    }
+
+    /// Returns a step that was read, with what else is told of it.
+    fn filled(&self, filled: Filled<S::Buffer>, told: Told) -> Result<StepSamples<S::Buffer>, LoaderError> {
+        let Filled { buffer, content, .. } = filled;
+        let (Content { draw, dealt, extents, counted, tasks, skipped: unreadable }, mut told) = (content?, told);
+        told.skipped.extend(unreadable);
+        let dealt = dealt.map_or_else(|| self.shares.delivered(&draw), Ok)?;
+        let Told { ends_epoch, ended, skipped } = told;
+        Ok(StepSamples { draw, extents, counted, tasks, dealt, skipped, buffer, ends_epoch, ended })
     }
 
     fn plan_ahead(&mut self) -> Result<(), LoaderError> {
@@ -277,9 +304,11 @@ impl<S: Source> Loader<S> {
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
-            self.queue.push_back(Planned { ticket, ends_epoch, ended, skipped, after: self.order.position() });
+            let dealt = self.shares.planned(&draw, self.queue.len()).map(|it| (it, self.shares.rank()));
+            let told = Told { ends_epoch, ended, skipped };
+            self.queue.push_back(Planned { ticket, told, after: self.order.position() });
             self.n_in_flight += 1;
-            let filling = Arc::new(Filling::new(Task { ticket, draw, items, buffer }));
+            let filling = Arc::new(Filling::new(Task { ticket, draw, items, dealt, buffer }));
             for _ in 0..filling.n_helpers().min(self.n_workers) {
                 self.workers.send(Arc::clone(&filling));
             }

@@ -61,6 +61,15 @@ pub trait Source: Send + Sync + 'static {
     /// [`SourceError`] when it cannot be read; it names the file.
     fn read(&self, epoch: u64, id: u64) -> Result<Self::Item, SourceError>;
 
+    /// Returns what stands for a sample that another rank reads: an item of the same extent, counts and task, without content. None
+    /// where that is not known before it is read, which is the default.
+    ///
+    /// Of several ranks each reads only the samples that it runs, and those that nothing stands for. All are read of a stream, whose
+    /// steps are made of what was read, and where samples that cannot be read are left out, which all ranks have to know.
+    fn stand_in(&self, _id: u64) -> Option<Self::Item> {
+        None
+    }
+
     /// Returns how much a buffer for steps up to `largest` holds.
     fn buffer_bytes(&self, largest: StepShape) -> Bytes;
 
@@ -69,7 +78,8 @@ pub trait Source: Send + Sync + 'static {
 
     /// Fills `buffer` with the samples of a draw, cropped or padded to the extents of its parts, in its order.
     ///
-    /// `items` are those of the draw, in the same order.
+    /// `items` are those of the draw, in the same order; what [`Self::stand_in`] has returned has a place in the buffer, and no
+    /// content that anybody asks for.
     ///
     /// # Errors
     ///
@@ -234,6 +244,15 @@ impl Draw {
             at = at.saturating_sub(part.ids.len());
             id
         })
+    }
+
+    /// Returns of each sample, in this order, whether it lies in one of these rows of its part.
+    pub(crate) fn are_of(&self, rows: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = bool> {
+        let of_part = |(part, own): (&Part, Range<usize>)| {
+            let of_row = |(row, size)| std::iter::repeat_n(own.contains(&row), size);
+            part.row_sizes().enumerate().flat_map(of_row).collect::<Vec<_>>()
+        };
+        self.parts.iter().zip(rows).flat_map(of_part)
     }
 
     /// Returns the first sample of each row.

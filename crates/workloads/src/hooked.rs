@@ -238,6 +238,10 @@ impl<S: Source, H: Hooks + ?Sized> Source for HookedSource<S, H> {
         self.source.read(epoch, id)
     }
 
+    fn stand_in(&self, id: u64) -> Option<S::Item> {
+        self.source.stand_in(id)
+    }
+
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
         self.source.buffer_bytes(largest)
     }

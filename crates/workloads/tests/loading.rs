@@ -18,7 +18,7 @@ use plimsoll_train::{BadSample, Draw, Item, Source};
 use plimsoll_types::{Bytes, StepShape};
 use plimsoll_workloads::multitask::{Samples, SamplesConfig};
 use plimsoll_workloads::sequence::{RecordingStream, Recordings, RecordingsConfig};
-use plimsoll_workloads::sr::{BadImage, Crops, DataError, Photos, PhotosConfig};
+use plimsoll_workloads::sr::{BadImage, CropItem, Crops, DataError, Photos, PhotosConfig};
 use plimsoll_workloads::text::{Corpus, CorpusConfig, Cut, TextError};
 use plimsoll_workloads::{Interrupted, Room, Shares, StoreConfig, Watch};
 
@@ -122,7 +122,7 @@ fn pixels(photos: Photos, n_steps: u64) -> Vec<Vec<u8>> {
     let mut buffer = crops.buffer(StepShape::new(6, 24));
     let step = |step: u64| {
         let ids = (0..6).map(|it| (it * 11 + step * 7) % crops.n_samples()).collect();
-        crops.collate(&Draw::of_extent(0, ids, 24), &[(); 6], &mut buffer).unwrap();
+        crops.collate(&Draw::of_extent(0, ids, 24), &[CropItem::Cut; 6], &mut buffer).unwrap();
         [buffer.pixels.lr(), buffer.pixels.hr()].concat()
     };
     (0..n_steps).map(step).collect()

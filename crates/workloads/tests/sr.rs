@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/elsewhere.rs"]
+mod elsewhere;
 #[path = "common/held_out.rs"]
 mod held_out;
 
@@ -17,10 +19,11 @@ use plimsoll_probe::TrackingAllocator;
 use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{Draw, Job, Loader, LoaderConfig, Source, Wanted};
 use plimsoll_types::{Bytes, StepShape};
-use plimsoll_workloads::sr::{BadImage, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
+use plimsoll_workloads::sr::{BadImage, CropItem, DataError, Edsr, EdsrConfig, Photos, PhotosConfig, Sr, SrConfig};
 use plimsoll_workloads::{Room, Shares};
 
 use common::check_splits;
+use elsewhere::check_stand_ins;
 use held_out::with_inference;
 
 #[global_allocator]
@@ -82,7 +85,7 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let (job, model) = (job(fixtures()), model(&device));
     let source = job.source();
     let mut buffer = source.buffer(StepShape::new(13, 24));
-    source.collate(&Draw::of_extent(0, (0..13).collect(), 24), &[(); 13], &mut buffer).unwrap();
+    source.collate(&Draw::of_extent(0, (0..13).collect(), 24), &[CropItem::Cut; 13], &mut buffer).unwrap();
     let gradients = |sizes: &[usize]| {
         let (mut accumulator, mut start) = (WeightedAccumulator::new(13), 0);
         for n in sizes {
@@ -97,6 +100,12 @@ fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {
     let splits = [vec![7, 6], vec![8, 5], vec![4, 4, 4, 1], vec![1; 13]];
     let splits = splits.map(|sizes| (format!("{sizes:?}"), gradients(&sizes)));
     check_splits(&model, &device, &whole, splits);
+}
+
+#[test]
+fn a_rank_cuts_the_crops_that_it_runs() {
+    let draw = Draw::of_extent(3, (0..13).map(|at| at * 5).collect(), 24);
+    check_stand_ins(&job(fixtures()), &model(&Device::flex()), &draw, &(4..9), StepShape::new(13, 24));
 }
 
 #[test]

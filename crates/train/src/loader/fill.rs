@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_types::Extent;
 
+use super::shares::Dealt;
 use crate::source::{Draw, Item, Source, SourceError};
 
 /// What becomes of a sample that cannot be read, twice in a row.
@@ -23,6 +24,8 @@ pub(super) struct Task<S: Source> {
     pub(super) draw: Draw,
     /// The samples, where they were read before they were planned.
     pub(super) items: Option<Vec<S::Item>>,
+    /// Who runs them, and which of the ranks reads them here; none where all are read.
+    pub(super) dealt: Option<(Dealt, usize)>,
     pub(super) buffer: S::Buffer,
 }
 
@@ -38,6 +41,8 @@ pub(super) struct Filled<B> {
 pub(super) struct Content {
     /// Without what was left out.
     pub(super) draw: Draw,
+    /// Who runs it, where not all of it was read.
+    pub(super) dealt: Option<Dealt>,
     /// Lengths of each sample of the draw.
     pub(super) extents: Vec<Extent>,
     /// What each sample of the draw counts in a mean over positions.
@@ -53,6 +58,9 @@ pub(super) struct Filling<S: Source> {
     ticket: u64,
     draw: Draw,
     n_samples: usize,
+    dealt: Option<Dealt>,
+    /// Whether this rank runs each sample; empty where it reads all.
+    is_own: Vec<bool>,
     /// The first sample that nobody has begun to read.
     next: AtomicUsize,
     rest: Mutex<Rest<S>>,
@@ -74,17 +82,21 @@ type Read<T> = Result<Option<T>, SourceError>;
 type Outcomes<I> = Vec<Option<Read<I>>>;
 
 impl<S: Source> Filling<S> {
-    pub(super) fn new(Task { ticket, draw, items, buffer }: Task<S>) -> Self {
+    pub(super) fn new(Task { ticket, draw, items, dealt, buffer }: Task<S>) -> Self {
+        let is_own = dealt.as_ref().map_or_else(Vec::new, |(dealt, rank)| draw.are_of(dealt.rows_of(*rank)).collect());
+        let dealt = dealt.map(|it| it.0);
         let n_samples = draw.n_samples();
         let n_missing = if items.is_some() { 0 } else { n_samples };
         let read = items.into_iter().flatten().map(|item| Some(Ok(Some(item)))).collect();
         let rest = Mutex::new(Rest { read, n_missing, buffer: Some(buffer) });
-        Self { ticket, draw, n_samples, next: AtomicUsize::new(n_samples - n_missing), rest }
+        Self { ticket, draw, n_samples, dealt, is_own, next: AtomicUsize::new(n_samples - n_missing), rest }
     }
 
     /// Returns how many workers can do something for it.
     pub(super) fn n_helpers(&self) -> usize {
-        (self.n_samples - self.next.load(Relaxed).min(self.n_samples)).max(1)
+        let n_own = self.is_own.iter().filter(|it| **it).count();
+        let n_left = self.n_samples - self.next.load(Relaxed).min(self.n_samples);
+        (if self.is_own.is_empty() { n_left } else { n_own }).max(1)
     }
 
     /// Reads samples that nobody else reads, each with a second try, and collates all of them where none is missing then.
@@ -92,12 +104,22 @@ impl<S: Source> Filling<S> {
     /// What is made of them, an error too, does not depend on who reads which of them when.
     pub(super) fn help(&self, source: &S, bad_sample: BadSample) -> Option<Filled<S::Buffer>> {
         while let Some(at) = Some(self.next.fetch_add(1, Relaxed)).filter(|at| *at < self.n_samples) {
-            let read = read(source, bad_sample, self.draw.epoch, self.draw.id(at)?);
+            let read = self.read(source, bad_sample, at);
             self.put(at, read);
         }
         let (read, mut buffer) = self.take_whole()?;
         let content = self.collated(source, bad_sample, read, &mut buffer);
         Some(Filled { ticket: self.ticket, buffer, content })
+    }
+
+    /// Reads a sample, or takes what stands for it where another rank does.
+    fn read(&self, source: &S, bad_sample: BadSample, at: usize) -> Read<S::Item> {
+        let Some(id) = self.draw.id(at) else { return Ok(None) };
+        match self.is_own.get(at).and_then(|is_own| Some((is_own, source.stand_in(id)?))) {
+            None => read(source, bad_sample, self.draw.epoch, id),
+            Some((false, stand_in)) => Ok(Some(stand_in)),
+            Some((true, stand_in)) => checked(id, read(source, bad_sample, self.draw.epoch, id), &stand_in),
+        }
     }
 
     fn put(&self, at: usize, read: Read<S::Item>) {
@@ -146,7 +168,7 @@ impl<S: Source> Filling<S> {
         let extents = items.iter().map(Item::extent).collect();
         let counted = items.iter().map(Item::counted_positions).collect();
         let tasks = items.iter().map(Item::task).collect();
-        Ok(Content { draw, extents, counted, tasks, skipped })
+        Ok(Content { draw, dealt: self.dealt.clone(), extents, counted, tasks, skipped })
     }
 }
 
@@ -167,6 +189,21 @@ pub(super) fn read<S: Source>(source: &S, bad_sample: BadSample, epoch: u64, id:
         Err(_) if bad_sample == BadSample::Skip => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses a sample that is not what other ranks take it for, who go by what stands for it.
+fn checked<I: Item>(sample_id: u64, read: Read<I>, stand_in: &I) -> Read<I> {
+    let told = |it: &I| (it.extent(), it.counted_positions(), it.task());
+    let Some(item) = read? else { return Ok(None) };
+    if told(&item) == told(stand_in) {
+        return Ok(Some(item));
+    }
+    let of = |(extent, counted, task)| format!("of {extent}, with {counted} positions that count, of task {task}");
+    let (own, others) = (of(told(&item)), of(told(stand_in)));
+    Err(SourceError {
+        sample_id,
+        reason: format!("it is {own}, and ranks that do not read it take it for one {others}"),
+    })
 }
 
 /// Says that as many samples in a row as an epoch has cannot be read.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use plimsoll_types::Extent;
 
 use super::ended::EndedEpoch;
+use super::shares::Dealt;
 use crate::job::Unit;
 use crate::source::Draw;
 
@@ -19,6 +20,8 @@ pub struct StepSamples<B> {
     pub counted: Vec<u64>,
     /// Task of each sample.
     pub tasks: Vec<u16>,
+    /// Who runs them.
+    pub(crate) dealt: Dealt,
     /// Samples that could not be read and are left out.
     pub skipped: Vec<u64>,
     /// Their content.
@@ -48,11 +51,13 @@ mod tests {
     #[test]
     fn a_row_counts_its_samples_or_the_positions_at_which_they_have_something_to_learn() {
         let packed = Part { packed: Some(vec![2, 1]), ..Part::new(vec![3, 0, 1], 16) };
+        let draw = Draw { epoch: 0, parts: vec![packed, Part::new(vec![2], 8)] };
         let samples = StepSamples {
-            draw: Draw { epoch: 0, parts: vec![packed, Part::new(vec![2], 8)] },
             extents: [9, 5, 12, 8].map(Extent::new).to_vec(),
             counted: vec![9, 2, 12, 7],
             tasks: vec![0; 4],
+            dealt: Dealt::to_one(&draw),
+            draw,
             skipped: Vec::new(),
             buffer: (),
             ends_epoch: false,

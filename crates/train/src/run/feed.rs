@@ -9,6 +9,7 @@ use plimsoll_types::{Bytes, EpochDone, Extent, SupplyStep};
 
 use super::journal::Journal;
 use super::room::RoomForMultiple;
+use super::shares::Agreed;
 use super::unfit::{Unfit, named_of};
 use crate::config::FitConfig;
 use crate::loader::{
@@ -94,6 +95,11 @@ impl<S: Source> Feed<S> {
         (self.epoch_samples, self.waited) = (epoch_samples, Duration::ZERO);
         self.loader = Loader::try_new(&self.source, Some(position), wanted, &self.config)?;
         Ok(())
+    }
+
+    /// Reads from here on of each step what this rank runs.
+    pub(super) fn share(&mut self, agreed: &Agreed) -> Result<(), LoaderError> {
+        self.loader.share(&agreed.limits, &agreed.speeds)
     }
 
     /// Returns the samples of the next step, without those that are known not to fit.

@@ -29,6 +29,9 @@ impl<J: Job> Run<'_, '_, J> {
         self.journal.begin(Doing::Step);
         self.seed();
         let rung = self.control.knobs();
+        if let Some(agreed) = &self.agreed {
+            self.feed.share(agreed)?;
+        }
         let samples = self.feed.next(&self.wanted(), self.control.budget().budget, &mut self.journal)?;
         let samples = self.begun(samples)?;
         let request = self.request(&samples)?;
@@ -75,11 +78,8 @@ impl<J: Job> Run<'_, '_, J> {
     }
 
     pub(super) fn request(&mut self, samples: &Samples<J>) -> Result<StepRequest, TrainError> {
-        let micro_batches = match &self.agreed {
-            None => samples.draw.micro_batches(self.control.controller().part_size(samples.draw.n_rows())),
-            Some(agreed) => self.own_micro_batches(agreed, &samples.draw)?,
-        };
-        self.training.team().set_samples(fingerprint(&samples.draw));
+        let micro_batches = self.own_micro_batches(samples);
+        self.training.team().set_samples(fingerprint(&(&samples.draw, &samples.dealt)));
         Ok(StepRequest {
             micro_batches: self.cut_for_replicas(micro_batches)?,
             units: samples.units(self.job.unit()),

@@ -61,7 +61,7 @@ pub(super) fn agree_before_start<J: Job>(
     let told: Vec<_> = [config.loader.buffer_limit.0].into_iter().chain(limits).collect();
     let all = team.meet(Readiness::Ready, &told).map_err(failed)?;
     let limits: Vec<_> = all.iter().map(|it| &it[1..]).collect();
-    let agreed = Agreed::of(&control.wanted(), &limits, Speeds::unknown(all.len()));
+    let agreed = Agreed::of(&control.wanted(), team.rank(), &limits, Speeds::unknown(all.len()));
     Ok((Some(agreed), Bytes(all.iter().map(|it| it[0]).min().unwrap_or(0))))
 }
 
@@ -146,7 +146,7 @@ impl<J: Job> Run<'_, '_, J> {
         self.feed.agree_on(cells.iter().enumerate().filter(|(at, _)| is_of_any(*at)).map(|(_, it)| *it).collect());
         let mut speeds = self.agreed.take().map_or_else(|| Speeds::unknown(all.len()), |it| it.speeds);
         speeds.hear(&all.iter().map(|it| heard_work(&it[BEFORE_WORK..])).collect::<Vec<_>>());
-        self.agreed = Some(Agreed::of(&self.control.wanted(), &limits, speeds));
+        self.agreed = Some(Agreed::of(&self.control.wanted(), self.training.rank(), &limits, speeds));
         Ok(ended.is_some())
     }
 

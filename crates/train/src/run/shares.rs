@@ -1,6 +1,8 @@
 //! Who runs which samples of a step: each rank as many as follow from how fast it is, in micro-batches that it holds, and each
 //! thread of a rank as many as another.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_sampler::{BatchToDeal, SamplerError, Speeds, Worked, deal_batches};
@@ -8,40 +10,41 @@ use plimsoll_step::StepPart;
 
 use super::Run;
 use super::control::Control;
-use crate::error::TrainError;
+use super::under_way::Samples;
 use crate::job::Job;
-use crate::loader::{LoaderError, Wanted};
-use crate::source::{Draw, Part};
+use crate::loader::{Limits, Wanted};
+use crate::source::Part;
 
 /// What all ranks have agreed on before a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Agreed {
     /// What the step is filled with, by all ranks together.
     pub(super) wanted: Wanted,
-    /// What each rank holds at once: of each cell, or where samples are cut of the one that is wanted.
-    limits: Vec<Vec<u32>>,
+    /// What each rank holds at once.
+    pub(super) limits: Arc<Limits>,
     /// How fast each rank is, as all of them have heard.
     pub(super) speeds: Speeds,
 }
 
 impl Agreed {
-    /// Gathers the limits that all ranks tell.
-    pub(super) fn of(own: &Wanted, told: &[&[u64]], speeds: Speeds) -> Self {
+    /// Gathers the limits that all ranks tell, of which this is one.
+    pub(super) fn of(own: &Wanted, rank: u32, told: &[&[u64]], speeds: Speeds) -> Self {
         let told: Vec<Vec<_>> = told.iter().map(|it| it.iter().copied().map(whole).collect()).collect();
-        match own {
+        let (wanted, of_ranks) = match own {
             Wanted::Batches(own) => {
                 let told: Vec<_> = told.into_iter().map(|it| it[..own.len()].to_vec()).collect();
                 let of_all = |at: usize| told.iter().map(|it| it[at]).fold(0, u32::saturating_add);
-                Self { wanted: Wanted::Batches((0..own.len()).map(of_all).collect()), limits: told, speeds }
+                (Wanted::Batches((0..own.len()).map(of_all).collect()), told)
             }
             Wanted::Edge(_) => {
                 // The smallest, which all of them hold.
                 let edge = told.iter().map(|it| it[0]).min().unwrap_or(1).max(1);
                 let area = |edge: u32| u64::from(edge).pow(2);
                 let limit = |it: &Vec<u32>| whole(u64::from(it[1]) * area(it[0]) / area(edge));
-                Self { wanted: Wanted::Edge(edge), limits: told.iter().map(|it| vec![limit(it)]).collect(), speeds }
+                (Wanted::Edge(edge), told.iter().map(|it| vec![limit(it)]).collect())
             }
-        }
+        };
+        Self { wanted, limits: Arc::new(Limits { rank: rank as usize, of_ranks }), speeds }
     }
 }
 
@@ -84,46 +87,27 @@ pub(super) fn cut_between(
     Ok(parts.into_iter().zip(dealt).flat_map(cut).collect())
 }
 
-/// Returns the multiple of samples that batches are to have, or 1 where a rank that holds any holds fewer: then as many as fit.
-fn held_multiple(multiple_of: u32, limits: &[u32]) -> u32 {
-    let is_held = limits.iter().all(|it| *it == 0 || multiple_of <= *it);
-    if is_held { multiple_of.max(1) } else { 1 }
-}
-
 fn whole(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 impl<J: Job> Run<'_, '_, J> {
-    /// Returns the micro-batches of a step that this rank runs: of each batch its share, in parts as large as it holds.
-    pub(super) fn own_micro_batches(&self, agreed: &Agreed, draw: &Draw) -> Result<Vec<StepPart>, TrainError> {
-        let (rank, cells) = (self.training.rank() as usize, &self.config.loader.cells);
-        let to_deal = |batch: &Part| {
-            let at = cells.at(batch.extent).unwrap_or(cells.len().saturating_sub(1));
-            let mut limits: Vec<_> = agreed.limits.iter().map(|it| it[at]).collect();
-            let multiple_of = held_multiple(self.config.loader.multiple_of, &limits);
-            for limit in &mut limits {
-                *limit -= *limit % multiple_of;
-            }
-            let (n_samples, length) = (whole(batch.n_rows() as u64), whole(batch.extent.positions()));
-            BatchToDeal { n_samples, length, multiple_of, limits }
+    /// Returns the micro-batches of a step that this rank runs, in parts as large as it holds.
+    pub(super) fn own_micro_batches(&self, samples: &Samples<J>) -> Vec<StepPart> {
+        let (config, controller) = (&self.config.loader, self.control.controller());
+        let most = |part: &Part, n_own: usize| match &self.agreed {
+            Some(Agreed { wanted: Wanted::Batches(_), limits, .. }) => limits.own(part.extent, config),
+            Some(_) => controller.part_size(n_own),
+            None => controller.part_size(samples.draw.n_rows()),
         };
-        let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
-        let dealt =
-            deal_batches(&agreed.speeds.weights(), agreed.speeds.overhead(), &batches).map_err(LoaderError::from)?;
-        let (mut parts, mut end) = (Vec::new(), 0);
-        for ((batch, counts), BatchToDeal { limits, .. }) in draw.parts.iter().zip(dealt).zip(batches) {
-            let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
-            let start = end + n_of(&counts[..rank]);
-            let own = start..start + n_of(&counts[rank..=rank]);
-            end += batch.n_rows();
-            let most = match agreed.wanted {
-                Wanted::Batches(_) => limits[rank],
-                Wanted::Edge(_) => self.control.controller().part_size(own.len()),
-            };
-            parts.extend(StepPart::divide(own, batch.extent, most));
-        }
-        Ok(parts)
+        let own = samples.dealt.rows_of(self.training.rank() as usize);
+        let (mut end, parts) = (0, samples.draw.parts.iter().zip(own));
+        let divide = |(part, own): (&Part, Range<usize>)| {
+            let start = end;
+            end += part.n_rows();
+            StepPart::divide(start + own.start..start + own.end, part.extent, most(part, own.len()))
+        };
+        parts.flat_map(divide).collect()
     }
 }
 
@@ -132,11 +116,6 @@ mod tests {
     use plimsoll_types::Extent;
 
     use super::*;
-
-    #[test]
-    fn a_multiple_is_dealt_where_every_rank_that_takes_any_holds_it() {
-        assert_eq!([held_multiple(4, &[9, 4]), held_multiple(4, &[9, 0]), held_multiple(4, &[9, 3])], [4, 4, 1]);
-    }
 
     #[test]
     fn parts_are_cut_where_threads_of_whole_ones_would_wait() {
@@ -157,15 +136,15 @@ mod tests {
 
     #[test]
     fn ranks_of_padded_samples_hold_together_what_each_holds() {
-        let agreed = Agreed::of(&Wanted::Batches(vec![1; 3]), &[&[16, 4, 1, 0], &[8, 2, 1, 0]], Speeds::unknown(2));
+        let agreed = Agreed::of(&Wanted::Batches(vec![1; 3]), 1, &[&[16, 4, 1, 0], &[8, 2, 1, 0]], Speeds::unknown(2));
         assert_eq!(agreed.wanted, Wanted::Batches(vec![24, 6, 2]));
-        assert_eq!(agreed.limits, [vec![16, 4, 1], vec![8, 2, 1]]);
+        assert_eq!(agreed.limits.of_ranks, [vec![16, 4, 1], vec![8, 2, 1]]);
     }
 
     #[test]
     fn ranks_of_cut_samples_cut_them_to_what_all_hold() {
-        let agreed = Agreed::of(&Wanted::Edge(8), &[&[32, 6], &[16, 8], &[64, 1]], Speeds::unknown(3));
+        let agreed = Agreed::of(&Wanted::Edge(8), 0, &[&[32, 6], &[16, 8], &[64, 1]], Speeds::unknown(3));
         assert_eq!(agreed.wanted, Wanted::Edge(16));
-        assert_eq!(agreed.limits, [[24], [8], [16]]);
+        assert_eq!(agreed.limits.of_ranks, [[24], [8], [16]]);
     }
 }

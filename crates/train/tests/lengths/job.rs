@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -26,11 +26,23 @@ pub(crate) struct Rows {
     pub(crate) broken: Option<u64>,
     /// So many with neighbouring ids stay together; 1 where none do.
     pub(crate) together: u32,
+    /// A row that ranks which do not read it take to be as long as one may be.
+    pub(crate) mistaken: Option<u64>,
+    /// What was read, by epoch and id.
+    pub(crate) read: Mutex<Vec<(u64, u64)>>,
 }
 
 pub(crate) struct Row {
     id: u64,
     length: u32,
+    /// Whether another rank reads it.
+    is_elsewhere: bool,
+}
+
+impl Rows {
+    pub(crate) fn new(streamed: bool, broken: Option<u64>, together: u32) -> Self {
+        Self { streamed, broken, together, mistaken: None, read: Mutex::default() }
+    }
 }
 
 impl Item for Row {
@@ -83,13 +95,19 @@ impl Source for Rows {
         format!("rows/{id}.txt")
     }
 
-    fn read(&self, _epoch: u64, id: u64) -> Result<Row, SourceError> {
+    fn read(&self, epoch: u64, id: u64) -> Result<Row, SourceError> {
         if Some(id) == self.broken || self.broken == Some(ALL) {
             return Err(SourceError { sample_id: id, reason: "rows/7.txt: is gone".to_owned() });
         }
         // Reading takes longer or shorter, so that workers overtake each other.
         std::thread::sleep(std::time::Duration::from_micros(id * 13 % 50));
-        Ok(Row { id, length: length(id) })
+        self.read.lock().unwrap().push((epoch, id));
+        Ok(Row { id, length: length(id), is_elsewhere: false })
+    }
+
+    fn stand_in(&self, id: u64) -> Option<Row> {
+        let length = if self.mistaken == Some(id) { 40 } else { length(id) };
+        Some(Row { id, length, is_elsewhere: true })
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
@@ -116,7 +134,9 @@ impl Source for Rows {
                 );
                 let start = buffer.values.len();
                 buffer.samples.push((start, part.extent.edge() as usize, row.length));
-                let value = |at: u32| (row.id * 31 + u64::from(at)) as f32 % 17.0 / 17.0;
+                let value = |at: u32| {
+                    if row.is_elsewhere { f32::NAN } else { (row.id * 31 + u64::from(at)) as f32 % 17.0 / 17.0 }
+                };
                 let filled = row.length * u32::try_from(WIDTH).unwrap();
                 buffer.values.extend((0..filled).map(value));
                 buffer.values.resize(start + part.extent.edge() as usize * WIDTH, 0.0);
@@ -146,7 +166,7 @@ pub(crate) struct Tiny {
 pub(crate) const HEAVY: Bytes = Bytes::mib(96);
 
 pub(crate) fn tiny(streamed: bool, unit: Unit) -> Tiny {
-    Tiny { rows: Arc::new(Rows { streamed, broken: None, together: 1 }), unit, heavy: None, may_spare: false }
+    Tiny { rows: Arc::new(Rows::new(streamed, None, 1)), unit, heavy: None, may_spare: false }
 }
 
 /// Rows of shape `[batch_size, edge, WIDTH]`, and weights that make a sum over positions the mean that is asked for.

@@ -45,7 +45,7 @@ fn what_is_known_to_be_too_long_is_not_even_read_where_lengths_are_known() {
     let is_long = |id: &u64| 24 < length(*id);
     for streamed in [false, true] {
         let broken = (0..N_SAMPLES).find(|id| is_long(id) && id.is_multiple_of(4));
-        let job = Tiny { rows: Arc::new(Rows { streamed, broken, together: 1 }), ..tiny(streamed, Unit::Samples) };
+        let job = Tiny { rows: Arc::new(Rows::new(streamed, broken, 1)), ..tiny(streamed, Unit::Samples) };
         let mut config = config(14, StepUnit::Samples, 16);
         config.too_large.train = vec![25.into()];
         // Whoever reads the broken one fails.

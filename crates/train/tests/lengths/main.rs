@@ -271,8 +271,7 @@ fn steps_without_a_readable_sample_are_passed_over_unless_there_is_no_other() {
         let mut config = config(300, StepUnit::Batch, 16);
         config.controller.policy = kept(1);
         config.loader.bad_sample = BadSample::Skip;
-        let broken =
-            |broken| Tiny { rows: Arc::new(Rows { streamed, broken, together: 1 }), ..tiny(streamed, Unit::Samples) };
+        let broken = |broken| Tiny { rows: Arc::new(Rows::new(streamed, broken, 1)), ..tiny(streamed, Unit::Samples) };
         let ran = fresh(&broken(Some(7)), &config, Bytes::mib(64));
         ran.outcome.unwrap();
         let skipped: Vec<_> = steps(&ran.events).iter().flat_map(|it| it.skipped.clone()).collect();
@@ -324,8 +323,7 @@ fn padded_batches_are_arranged_as_is_asked_for() {
     let padded = |set: fn(&mut LoaderConfig)| {
         let mut config = LoaderConfig { batches_per_step: 2, ..config(1, StepUnit::Samples, 24).loader };
         set(&mut config);
-        let (rows, wanted) =
-            (Arc::new(Rows { streamed: false, broken: None, together: 1 }), Wanted::Batches(vec![12; 4]));
+        let (rows, wanted) = (Arc::new(Rows::new(false, None, 1)), Wanted::Batches(vec![12; 4]));
         let mut loader = Loader::try_new(&rows, None, &wanted, &config).unwrap();
         let mut padded = 0;
         loop {
@@ -353,8 +351,7 @@ fn padded_batches_are_arranged_as_is_asked_for() {
 fn a_sample_that_cannot_be_read_ends_the_run_or_is_left_out_and_counted() {
     let _alone = alone();
     for streamed in [false, true] {
-        let job =
-            Tiny { rows: Arc::new(Rows { streamed, broken: Some(7), together: 1 }), ..tiny(streamed, Unit::Samples) };
+        let job = Tiny { rows: Arc::new(Rows::new(streamed, Some(7), 1)), ..tiny(streamed, Unit::Samples) };
         let mut config = config(14, StepUnit::Samples, 16);
         let failed = fresh(&job, &config, Bytes::mib(64));
         assert_eq!(failed.outcome.unwrap_err().to_string(), "read sample 7: rows/7.txt: is gone");

@@ -17,7 +17,7 @@ fn batches_of_four(unit: StepUnit) -> LoaderConfig {
 }
 
 fn loader(streamed: bool, sizes: &[u32], config: &LoaderConfig) -> Result<Loader<Rows>, LoaderError> {
-    let source = Arc::new(Rows { streamed, broken: None, together: 1 });
+    let source = Arc::new(Rows::new(streamed, None, 1));
     Loader::try_new(&source, None, &Wanted::Batches(sizes.to_vec()), config)
 }
 

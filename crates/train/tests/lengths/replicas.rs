@@ -48,7 +48,7 @@ fn a_micro_batch_is_cut_where_threads_would_wait_for_the_one_that_has_it() {
 #[test]
 fn samples_that_stay_together_are_not_cut_apart_and_multiples_stay_so() {
     let _alone = alone();
-    let rows = Rows { streamed: false, broken: None, together: 4 };
+    let rows = Rows::new(false, None, 4);
     let of_groups = Tiny { rows: Arc::new(rows), ..tiny(false, Unit::Samples) };
     assert!(sizes(&of_groups, &divided(REPLICAS, 1)).iter().flatten().all(|it| it % 4 == 0));
     let of_fours = sizes(&tiny(false, Unit::Samples), &divided(REPLICAS, 4));

@@ -64,10 +64,7 @@ fn a_stream_goes_on_without_pending_samples_that_are_gone() {
     for broken in (0..N_SAMPLES).filter(|id| !taken.contains(id)).take(40).step_by(8) {
         let folder = tempfile::tempdir().unwrap();
         run(&job, &config, room, folder.path(), Existing::Refuse, Some(3)).outcome.unwrap();
-        let job = Tiny {
-            rows: Arc::new(Rows { streamed: true, broken: Some(broken), together: 1 }),
-            ..tiny(true, Unit::Samples)
-        };
+        let job = Tiny { rows: Arc::new(Rows::new(true, Some(broken), 1)), ..tiny(true, Unit::Samples) };
         let ran = run(&job, &config, room, folder.path(), Existing::Resume, None);
         assert_eq!(ran.outcome.unwrap().reason, EndReason::Completed);
         let first: Vec<_> = ids(&ran.events).into_iter().filter(|it| it.0 == 0).flat_map(|it| it.1).collect();

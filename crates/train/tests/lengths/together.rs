@@ -17,7 +17,7 @@ use crate::job::{EDGES, N_SAMPLES, Rows, Tiny, length, tiny};
 use crate::{config, kept};
 
 fn of_three() -> Arc<Rows> {
-    Arc::new(Rows { streamed: false, broken: None, together: 3 })
+    Arc::new(Rows::new(false, None, 3))
 }
 
 fn settings(unit: StepUnit, size: u32) -> LoaderConfig {

@@ -55,6 +55,10 @@ impl Source for OwnRows {
         Ok(())
     }
 
+    fn stand_in(&self, id: u64) -> Option<()> {
+        (id == 2).then_some(())
+    }
+
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {
         Bytes(largest.positions() * 3)
     }
@@ -178,6 +182,7 @@ fn answers<J: Job<Model = Linear>>(job: &J, model: &Linear) -> Vec<String> {
         number(job.blank_forward(model, shape, &device)),
         format!("{} {:?} {:?} {}", source.n_samples(), source.lengths(), source.sources(), source.describe(2)),
         format!("{} {}", source.smaller(), source.buffer_bytes(shape)),
+        format!("{} {}", source.stand_in(1).is_some(), source.stand_in(2).is_some()),
     ]
 }
 

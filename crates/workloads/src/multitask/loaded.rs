@@ -24,7 +24,7 @@ pub struct LoadedSample {
     /// Images of the group that is shown first.
     pub(super) n_first: u32,
     images: Vec<Planes>,
-    fit: Fit,
+    extent: Extent,
     pub(super) tokens: Vec<u32>,
     pub(super) label: i32,
 }
@@ -50,8 +50,14 @@ impl LoadedSample {
     /// Takes a sample whose label nobody knows: its groups of images in the order in which they are shown.
     pub(crate) fn asked(task: u16, fit: Fit, groups: &[Vec<Decoded>], tokens: Vec<u32>) -> Self {
         let n_first = groups.first().map_or(0, Vec::len);
-        let images = groups.iter().flatten().map(Planes::of).collect();
-        Self { task, n_first: narrow(n_first), images, fit, tokens, label: 0 }
+        let images: Vec<_> = groups.iter().flatten().map(Planes::of).collect();
+        let extent = extent(fit, &images, &tokens);
+        Self { task, n_first: narrow(n_first), images, extent, tokens, label: 0 }
+    }
+
+    /// Stands for a sample that another rank reads.
+    pub(super) const fn elsewhere(task: u16, extent: Extent) -> Self {
+        Self { task, n_first: 0, images: Vec::new(), extent, tokens: Vec::new(), label: 0 }
     }
 
     /// Reads a sample with other images of the same subjects, where its answer is no label, each a little changed; two groups
@@ -91,8 +97,8 @@ impl LoadedSample {
         Self {
             task: sample.task,
             n_first: narrow(n_first),
+            extent: extent(samples.album().fit(), &images, &sample.tokens),
             images,
-            fit: samples.album().fit(),
             tokens: sample.tokens.clone(),
             label: i32::try_from(label).unwrap_or(i32::MAX),
         }
@@ -113,6 +119,12 @@ impl Planes {
     }
 }
 
+/// Returns the lengths of a sample of these images and words.
+fn extent(fit: Fit, images: &[Planes], tokens: &[u32]) -> Extent {
+    let side = images.iter().map(|it| it.size.0.max(it.size.1)).max();
+    fit.extent(narrow(images.len()), narrow(tokens.len()), side.unwrap_or(1))
+}
+
 /// Returns the groups of a sample in the order in which they are shown.
 fn shown(sample: &Sample, exchanged: bool) -> impl Iterator<Item = &Shown> {
     let n = sample.groups.len();
@@ -126,8 +138,7 @@ fn planar(rows: &[u8]) -> impl Iterator<Item = u8> {
 
 impl Item for LoadedSample {
     fn extent(&self) -> Extent {
-        let side = self.images.iter().map(|it| it.size.0.max(it.size.1)).max();
-        self.fit.extent(narrow(self.images.len()), narrow(self.tokens.len()), side.unwrap_or(1))
+        self.extent
     }
 
     fn bytes(&self) -> Bytes {

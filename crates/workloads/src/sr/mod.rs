@@ -23,5 +23,5 @@ pub use folder::DataError;
 pub use job::{Pairs, Sr, SrConfig};
 pub use model::{Edsr, EdsrConfig, SCALE};
 pub use photos::{Photo, Photos, Smallest, survey};
-pub use source::{CropBuffer, Crops};
+pub use source::{CropBuffer, CropItem, Crops};
 pub use upscale::{Picture, UpscaleError, Upscaler};

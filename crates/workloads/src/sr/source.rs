@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_train::{Draw, Source, SourceError};
+use plimsoll_train::{Draw, Item, Source, SourceError};
 use plimsoll_types::{Bytes, StepShape};
 
 use super::crop::{Crop, HostBuffer, crop, image_of, place_crop};
@@ -18,6 +18,17 @@ pub struct Crops {
     per_image: u32,
     seed: u64,
 }
+
+/// A crop, of which nothing is read before the edge is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CropItem {
+    /// It is cut when it is collated.
+    Cut,
+    /// Another rank cuts it.
+    Elsewhere,
+}
+
+impl Item for CropItem {}
 
 /// The pixels of one optimizer step, with room to cut one crop.
 #[derive(Debug)]
@@ -54,7 +65,7 @@ impl Crops {
 }
 
 impl Source for Crops {
-    type Item = ();
+    type Item = CropItem;
     type Buffer = CropBuffer;
 
     fn n_samples(&self) -> u64 {
@@ -80,15 +91,19 @@ impl Source for Crops {
     }
 
     /// Nothing yet: which pixels are read depends on the edge.
-    fn read(&self, _epoch: u64, _id: u64) -> Result<(), SourceError> {
-        Ok(())
+    fn read(&self, _epoch: u64, _id: u64) -> Result<CropItem, SourceError> {
+        Ok(CropItem::Cut)
     }
 
-    fn collate(&self, draw: &Draw, _items: &[()], buffer: &mut CropBuffer) -> Result<(), SourceError> {
+    fn stand_in(&self, _id: u64) -> Option<CropItem> {
+        Some(CropItem::Elsewhere)
+    }
+
+    fn collate(&self, draw: &Draw, items: &[CropItem], buffer: &mut CropBuffer) -> Result<(), SourceError> {
         let error = |sample_id, reason: String| SourceError { sample_id, reason };
         let (ids, edge): (Vec<_>, _) = (draw.ids().collect(), draw.parts.first().map_or(0, |part| part.extent.edge()));
         buffer.pixels.begin(&ids, edge).map_err(|it| error(0, it.to_string()))?;
-        for (index, id) in ids.into_iter().enumerate() {
+        for ((index, id), _) in ids.into_iter().enumerate().zip(items).filter(|(_, it)| **it == CropItem::Cut) {
             let photo = self.photo(id);
             let crop = crop(id, self.per_image, photo.low, edge, self.seed, draw.epoch)
                 .map_err(|it| error(id, format!("{}: {it}", photo.name)))?;

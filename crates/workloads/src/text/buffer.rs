@@ -78,7 +78,8 @@ impl TokenBuffer {
         self.parts.clear();
     }
 
-    /// Adds rows of samples, padded to one edge, of which all of a row have at most `edge` positions.
+    /// Adds rows of samples, padded to one edge, of which all of a row have at most `edge` positions; one without tokens is all
+    /// padding.
     pub(crate) fn push<'a, R: IntoIterator<Item = Sample<'a>>>(
         &mut self,
         edge: u32,
@@ -88,7 +89,8 @@ impl TokenBuffer {
         let (first_position, edge) = (self.inputs.len(), edge as usize);
         self.parts.push(Part { first_row, n_rows: rows.len(), first_position, edge });
         for (row, end) in rows.zip((first_position + edge..).step_by(edge)) {
-            for (Sample { tokens, n_repeated }, segment) in row.into_iter().zip(1..) {
+            for (Sample { tokens, n_repeated }, segment) in row.into_iter().filter(|it| !it.tokens.is_empty()).zip(1..)
+            {
                 self.inputs.extend_from_slice(&tokens[..tokens.len() - 1]);
                 self.targets.extend(std::iter::repeat_n(NONE, n_repeated));
                 self.targets.extend_from_slice(&tokens[n_repeated + 1..]);

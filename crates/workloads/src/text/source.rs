@@ -26,7 +26,9 @@ pub struct TextSource {
 /// The tokens of a section, of which it repeats some to see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextItem {
+    /// None where another rank reads them.
     tokens: Vec<u16>,
+    n_tokens: usize,
     n_repeated: usize,
 }
 
@@ -43,10 +45,16 @@ impl TextSource {
         &self.corpus.train
     }
 
+    /// Describes a section, without its tokens; none where there is no such section.
+    fn described(&self, id: u64) -> Option<(u32, TextItem)> {
+        let id = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples())?;
+        let (n_tokens, n_repeated) = (self.sections().piece(id).len(), self.sections().n_repeated(id));
+        Some((id, TextItem { tokens: Vec::new(), n_tokens, n_repeated }))
+    }
+
     /// Returns the first words of a section.
     fn beginning(&self, id: u64) -> String {
-        let known = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples());
-        let tokens = known.map_or(&[][..], |id| self.sections().piece(id));
+        let tokens = self.described(id).map_or(&[][..], |(id, _)| self.sections().piece(id));
         self.corpus.tokenizer.decode(&tokens[..tokens.len().min(SHOWN_TOKENS)]).unwrap_or_default()
     }
 }
@@ -71,7 +79,7 @@ impl TextItem {
 
 impl Item for TextItem {
     fn extent(&self) -> Extent {
-        u32::try_from(self.tokens.len() - 1).unwrap_or(u32::MAX).into()
+        u32::try_from(self.n_tokens - 1).unwrap_or(u32::MAX).into()
     }
 
     fn bytes(&self) -> Bytes {
@@ -79,7 +87,7 @@ impl Item for TextItem {
     }
 
     fn counted_positions(&self) -> u64 {
-        (self.tokens.len() - 1 - self.n_repeated) as u64
+        (self.n_tokens - 1 - self.n_repeated) as u64
     }
 }
 
@@ -113,11 +121,13 @@ impl Source for TextSource {
     }
 
     fn read(&self, _epoch: u64, id: u64) -> Result<TextItem, SourceError> {
-        let known = u32::try_from(id).ok().filter(|id| u64::from(*id) < self.n_samples());
         let reason = || format!("there are {} sections", self.n_samples());
-        let id = known.ok_or_else(|| SourceError { sample_id: id, reason: reason() })?;
-        let sections = self.sections();
-        Ok(TextItem { tokens: sections.piece(id).to_vec(), n_repeated: sections.n_repeated(id) })
+        let (id, item) = self.described(id).ok_or_else(|| SourceError { sample_id: id, reason: reason() })?;
+        Ok(TextItem { tokens: self.sections().piece(id).to_vec(), ..item })
+    }
+
+    fn stand_in(&self, id: u64) -> Option<TextItem> {
+        self.described(id).map(|(_, item)| item)
     }
 
     fn buffer_bytes(&self, largest: StepShape) -> Bytes {

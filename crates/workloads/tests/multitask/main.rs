@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod data;
+#[path = "../common/elsewhere.rs"]
+mod elsewhere;
 #[path = "../common/held_out.rs"]
 mod held_out;
 mod own_sizes;
@@ -22,6 +24,8 @@ use plimsoll_workloads::Room;
 use plimsoll_workloads::multitask::{
     FusionConfig, FusionModel, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig,
 };
+
+use elsewhere::check_stand_ins;
 
 #[global_allocator]
 static HEAP: TrackingAllocator = TrackingAllocator::new();
@@ -145,6 +149,14 @@ fn ids(job: &Multitask, of_each: [usize; 3]) -> Vec<(u64, u32)> {
     }
     ids.sort_by_key(|(id, length)| (*length, *id));
     ids
+}
+
+#[test]
+fn a_rank_draws_the_images_of_the_samples_that_it_runs() {
+    let (job, device) = (job(), Device::flex());
+    let parts = vec![part(&[0, 3, 6], 7, WORDS), part(&[1, 2, 4, 5, 7], 7, WORDS)];
+    let (draw, largest) = (Draw { epoch: 2, parts }, StepShape::of(8, extent(7, WORDS)));
+    check_stand_ins(&job, &model(&job, &device), &draw, &(2..5), largest);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use plimsoll_step::WeightedAccumulator;
 use plimsoll_train::{Draw, Item, Job, Lengths, Part, Source};
 use plimsoll_types::{Extent, StepShape};
 use plimsoll_workloads::Room;
-use plimsoll_workloads::multitask::{FusionConfig, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig};
+use plimsoll_workloads::multitask::{
+    FusionConfig, LoadedSample, Multitask, MultitaskConfig, SampleBuffer, Samples, SamplesConfig,
+};
 
 use crate::held_out::with_inference;
 use crate::{model, values_of};
@@ -98,6 +100,8 @@ fn a_sample_is_as_long_as_its_longest_side_and_a_plan_knows_the_longest_that_may
             let read = known.read(epoch, id).unwrap();
             assert!(index.get(id).unwrap().covers(read.extent()), "{id}: {}", read.extent());
             assert_eq!(read, streamed.read(epoch, id).unwrap());
+            let is_known = |it: &LoadedSample| it.extent() == read.extent() && it.task() == read.task();
+            assert!(known.stand_in(id).as_ref().is_none_or(is_known), "{id}");
             shorter += usize::from(read.extent().edges()[2] < index.get(id).unwrap().edges()[2]);
         }
     }

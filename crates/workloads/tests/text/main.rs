@@ -5,6 +5,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod documents;
+#[path = "../common/elsewhere.rs"]
+mod elsewhere;
 mod generation;
 #[path = "../common/held_out.rs"]
 mod held_out;
@@ -30,6 +32,7 @@ use plimsoll_workloads::text::{BOUNDARY, Corpus, CorpusConfig, Cut, Gpt, GptConf
 use plimsoll_workloads::{Room, Shares};
 
 use common::check_splits;
+use elsewhere::check_stand_ins;
 use held_out::with_inference;
 use parts::{collated, length, parts};
 
@@ -62,6 +65,16 @@ fn model(job: &Text, device: &Device) -> Gpt {
 
 /// What the steps of these tests have room for.
 const LARGEST: StepShape = StepShape::new(16, 96);
+
+#[test]
+fn a_rank_copies_the_sections_that_it_runs() {
+    let packed = Part { packed: Some(vec![2, 1, 3, 1]), ..Part::new(vec![3, 1, 9, 2, 0, 5, 4], 400) };
+    let padded = job();
+    for (job, parts) in [(Text::packed(MODEL, Arc::new(fixtures()), 400), vec![packed]), (padded, parts(&job(), 3))] {
+        let model = model(&job, &Device::flex());
+        check_stand_ins(&job, &model, &Draw { epoch: 1, parts }, &(1..3), StepShape::new(13, 400));
+    }
+}
 
 #[test]
 fn every_split_of_a_step_has_the_gradient_of_the_undivided_one() {

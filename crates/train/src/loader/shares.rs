@@ -1,0 +1,220 @@
+//! Which rows of a step a rank runs, where several divide steps between them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use plimsoll_sampler::{BatchToDeal, DealError, Speeds, deal_batches};
+use plimsoll_types::{Cells, Extent};
+
+use super::{BadSample, LoaderConfig};
+use crate::source::{Draw, Part};
+
+/// What each rank holds at once, as all of them have heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Which of the ranks this one is.
+    pub(crate) rank: usize,
+    /// Of every rank, for each cell, or where samples are cut for the edge that is wanted.
+    pub(crate) of_ranks: Vec<Vec<u32>>,
+}
+
+impl Limits {
+    /// Returns what each rank holds at once of samples of this extent, and of what number that is a multiple.
+    fn of(&self, extent: Extent, cells: &Cells, multiple_of: u32) -> (Vec<u32>, u32) {
+        let at = cells.at(extent).unwrap_or(cells.len().saturating_sub(1));
+        let mut limits: Vec<_> = self.of_ranks.iter().map(|it| it[at]).collect();
+        let multiple_of = held_multiple(multiple_of, &limits);
+        for limit in &mut limits {
+            *limit -= *limit % multiple_of;
+        }
+        (limits, multiple_of)
+    }
+
+    /// Returns what this rank holds at once of samples of this extent.
+    pub(crate) fn own(&self, extent: Extent, config: &LoaderConfig) -> u32 {
+        self.of(extent, &config.cells, config.multiple_of).0[self.rank]
+    }
+}
+
+/// Returns the multiple of samples that batches are to have, or 1 where a rank that holds any holds fewer: then as many as fit.
+fn held_multiple(multiple_of: u32, limits: &[u32]) -> u32 {
+    let is_held = limits.iter().all(|it| *it == 0 || multiple_of <= *it);
+    if is_held { multiple_of.max(1) } else { 1 }
+}
+
+/// Who runs how many rows of each part of a step: those of the first rank come first, and so on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Dealt {
+    /// Of each part what each rank runs.
+    counts: Vec<Vec<u32>>,
+}
+
+impl Dealt {
+    /// Lets one rank run all there is.
+    pub(super) fn to_one(draw: &Draw) -> Self {
+        Self { counts: draw.parts.iter().map(|it| vec![whole(it.n_rows() as u64)]).collect() }
+    }
+
+    /// Returns which rows of each part a rank runs.
+    pub(crate) fn rows_of(&self, rank: usize) -> impl Iterator<Item = Range<usize>> {
+        let n_of = |counts: &[u32]| counts.iter().map(|it| *it as usize).sum::<usize>();
+        self.counts.iter().map(move |counts| n_of(&counts[..rank])..n_of(&counts[..=rank]))
+    }
+}
+
+fn whole(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Deals the steps of a loader to the ranks, each alike.
+///
+/// A step is dealt when it is planned, so that each rank reads what it runs. How far ahead that is differs between the ranks, so
+/// they deal by the speeds that all of them know by then: those from before as many steps as any may be ahead.
+/// What shows its samples only when it is read, as a stream does, is dealt when it is delivered.
+pub(super) struct Shares {
+    /// None where a rank is alone.
+    limits: Option<Arc<Limits>>,
+    /// How fast the ranks were, with the number of the delivered step before which that was heard; at least one where there are
+    /// limits.
+    heard: VecDeque<(u64, Speeds)>,
+    /// How many steps may be planned ahead.
+    n_ahead: u64,
+    /// Steps that were delivered.
+    n_delivered: u64,
+    is_before_reading: bool,
+    cells: Cells,
+    multiple_of: u32,
+}
+
+impl Shares {
+    /// Deals steps of which so many may be planned ahead, each before its samples are read where those are known by then.
+    pub(super) fn new(config: &LoaderConfig, n_ahead: usize, is_known: bool) -> Self {
+        Self {
+            limits: None,
+            heard: VecDeque::new(),
+            n_ahead: n_ahead as u64,
+            n_delivered: 0,
+            is_before_reading: is_known && config.bad_sample == BadSample::Fail,
+            cells: config.cells.clone(),
+            multiple_of: config.multiple_of,
+        }
+    }
+
+    /// Goes by these limits from the next step on; returns whether what was planned ahead was dealt by others.
+    pub(super) fn follow(&mut self, limits: &Arc<Limits>, speeds: &Speeds) -> bool {
+        let is_known = |it: &(u64, Speeds)| it.0 <= self.n_delivered.saturating_sub(self.n_ahead);
+        while self.heard.get(1).is_some_and(is_known) {
+            self.heard.pop_front();
+        }
+        self.heard.push_back((self.n_delivered, speeds.clone()));
+        let before = self.limits.replace(Arc::clone(limits));
+        self.is_before_reading && before.as_ref() != Some(limits)
+    }
+
+    /// Counts a step that was delivered.
+    pub(super) fn count(&mut self) {
+        self.n_delivered += 1;
+    }
+
+    /// Deals the step after so many that wait, before it is read; none where it is dealt later or not at all, as where nobody
+    /// takes it by now.
+    pub(super) fn planned(&self, draw: &Draw, n_waiting: usize) -> Option<Dealt> {
+        if !self.is_before_reading {
+            return None;
+        }
+        let known = (self.n_delivered + n_waiting as u64).saturating_sub(self.n_ahead);
+        let (_, speeds) = self.heard.iter().rfind(|it| it.0 <= known).or(self.heard.front())?;
+        self.deal(self.limits.as_ref()?, speeds, draw).ok()
+    }
+
+    /// Deals a step that is delivered.
+    pub(super) fn delivered(&self, draw: &Draw) -> Result<Dealt, DealError> {
+        match self.heard.back().zip(self.limits.as_ref()) {
+            Some(((_, speeds), limits)) => self.deal(limits, speeds, draw),
+            None => Ok(Dealt::to_one(draw)),
+        }
+    }
+
+    /// Returns which of the ranks this one is.
+    pub(super) fn rank(&self) -> usize {
+        self.limits.as_ref().map_or(0, |it| it.rank)
+    }
+
+    fn deal(&self, limits: &Limits, speeds: &Speeds, draw: &Draw) -> Result<Dealt, DealError> {
+        let to_deal = |part: &Part| {
+            let (limits, multiple_of) = limits.of(part.extent, &self.cells, self.multiple_of);
+            let (n_samples, length) = (whole(part.n_rows() as u64), whole(part.extent.positions()));
+            BatchToDeal { n_samples, length, multiple_of, limits }
+        };
+        let batches: Vec<_> = draw.parts.iter().map(to_deal).collect();
+        Ok(Dealt { counts: deal_batches(&speeds.weights(), speeds.overhead(), &batches)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+    use std::time::Duration;
+
+    use plimsoll_sampler::Worked;
+    use plimsoll_types::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_multiple_is_dealt_where_every_rank_that_takes_any_holds_it() {
+        assert_eq!([held_multiple(4, &[9, 4]), held_multiple(4, &[9, 0]), held_multiple(4, &[9, 3])], [4, 4, 1]);
+    }
+
+    /// However far ahead a rank plans, and however late it does.
+    #[test]
+    fn ranks_deal_a_step_by_the_same_speeds() {
+        let config = LoaderConfig::cut(0, 12, 8, Bytes::mib(1));
+        let draw = Draw::of_extent(0, (0..12).collect(), 8);
+        let limits = Arc::new(Limits { rank: 0, of_ranks: vec![vec![12]; 2] });
+        let speeds_of = |step: u64| {
+            let mut speeds = Speeds::unknown(2);
+            let worked = |positions| Worked { positions, took: Duration::from_secs(1) };
+            speeds.hear(&[worked(1000 * (1 + step % 5)), worked(1000)]);
+            speeds
+        };
+        let deal = |ahead: &dyn Fn(u64) -> u64| {
+            let mut shares = Shares::new(&config, 3, true);
+            let (mut planned, mut next) = (Vec::new(), 0);
+            for step in 0..20 {
+                assert_eq!(shares.follow(&limits, &speeds_of(step)), step == 0);
+                while next <= step + ahead(step) {
+                    let n_waiting = usize::try_from(next - step).unwrap();
+                    planned.push(shares.planned(&draw, n_waiting).unwrap());
+                    next += 1;
+                }
+                shares.count();
+                assert!(shares.heard.len() <= 4, "{}", shares.heard.len());
+            }
+            planned.truncate(20);
+            planned
+        };
+        let dealt = deal(&|_| 2);
+        assert_eq!(dealt, deal(&|step| step % 3));
+        let sizes: Vec<_> = dealt.iter().map(|it| it.counts[0][0]).collect();
+        assert_eq!(sizes[..4], [6, 6, 6, 6], "nothing but the first is known of them");
+        assert!(sizes[4..].contains(&10), "{sizes:?}");
+    }
+
+    #[test]
+    fn what_may_lose_a_sample_when_it_is_read_is_dealt_afterwards() {
+        let config = LoaderConfig { bad_sample: BadSample::Skip, ..LoaderConfig::cut(0, 12, 8, Bytes::mib(1)) };
+        let draw = Draw::of_extent(0, (0..12).collect(), 8);
+        let known = LoaderConfig { bad_sample: BadSample::Fail, ..config.clone() };
+        for (config, is_known) in [(&config, true), (&known, false)] {
+            let mut shares = Shares::new(config, 2, is_known);
+            assert_eq!(shares.delivered(&draw).unwrap().counts, [[12]]);
+            let limits = Arc::new(Limits { rank: 1, of_ranks: vec![vec![12]; 2] });
+            assert!(!shares.follow(&limits, &Speeds::unknown(2)));
+            assert_eq!((shares.planned(&draw, 0), shares.rank()), (None, 1));
+            let dealt = shares.delivered(&draw).unwrap();
+            assert!(dealt.rows_of(0).eq(iter::once(0..6)) && dealt.rows_of(1).eq(iter::once(6..12)), "{dealt:?}");
+        }
+    }
+}
