@@ -108,9 +108,11 @@ impl<S: Source> Loader<S> {
     ) -> Result<Self, LoaderError> {
         let order = Order::try_new(source, config, wanted, position)?;
         let (own, bad_sample, free) = (Arc::clone(source), config.bad_sample, config.buffers(&**source)?);
+        // What a step holds, before it is read.
+        let is_known = order.takes_back() && bad_sample == BadSample::Fail;
         Ok(Self {
             delivered: order.position(),
-            shares: Shares::new(config, free.len(), order.takes_back()),
+            shares: Shares::new(config.cells.clone(), config.multiple_of, free.len(), is_known),
             order,
             queue: VecDeque::new(),
             ready: BTreeMap::new(),

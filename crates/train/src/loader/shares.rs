@@ -7,7 +7,6 @@ use std::sync::Arc;
 use plimsoll_sampler::{BatchToDeal, DealError, Speeds, deal_batches};
 use plimsoll_types::{Cells, Extent};
 
-use super::{BadSample, LoaderConfig};
 use crate::source::{Draw, Part};
 
 /// What each rank holds at once, as all of them have heard.
@@ -32,8 +31,8 @@ impl Limits {
     }
 
     /// Returns what this rank holds at once of samples of this extent.
-    pub(crate) fn own(&self, extent: Extent, config: &LoaderConfig) -> u32 {
-        self.of(extent, &config.cells, config.multiple_of).0[self.rank]
+    pub(crate) fn own(&self, extent: Extent, cells: &Cells, multiple_of: u32) -> u32 {
+        self.of(extent, cells, multiple_of).0[self.rank]
     }
 }
 
@@ -88,16 +87,17 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Deals steps of which so many may be planned ahead, each before its samples are read where those are known by then.
-    pub(super) fn new(config: &LoaderConfig, n_ahead: usize, is_known: bool) -> Self {
+    /// Deals steps of samples of these cells, of which so many may be planned ahead; each before its samples are read, where
+    /// those are known by then.
+    pub(super) fn new(cells: Cells, multiple_of: u32, n_ahead: usize, is_before_reading: bool) -> Self {
         Self {
             limits: None,
             heard: VecDeque::new(),
             n_ahead: n_ahead as u64,
             n_delivered: 0,
-            is_before_reading: is_known && config.bad_sample == BadSample::Fail,
-            cells: config.cells.clone(),
-            multiple_of: config.multiple_of,
+            is_before_reading,
+            cells,
+            multiple_of,
         }
     }
 
@@ -158,7 +158,6 @@ mod tests {
     use std::time::Duration;
 
     use plimsoll_sampler::Worked;
-    use plimsoll_types::Bytes;
 
     use super::*;
 
@@ -170,7 +169,6 @@ mod tests {
     /// However far ahead a rank plans, and however late it does.
     #[test]
     fn ranks_deal_a_step_by_the_same_speeds() {
-        let config = LoaderConfig::cut(0, 12, 8, Bytes::mib(1));
         let draw = Draw::of_extent(0, (0..12).collect(), 8);
         let limits = Arc::new(Limits { rank: 0, of_ranks: vec![vec![12]; 2] });
         let speeds_of = |step: u64| {
@@ -180,7 +178,7 @@ mod tests {
             speeds
         };
         let deal = |ahead: &dyn Fn(u64) -> u64| {
-            let mut shares = Shares::new(&config, 3, true);
+            let mut shares = Shares::new(Cells::default(), 1, 3, true);
             let (mut planned, mut next) = (Vec::new(), 0);
             for step in 0..20 {
                 assert_eq!(shares.follow(&limits, &speeds_of(step)), step == 0);
@@ -203,18 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lose_a_sample_when_it_is_read_is_dealt_afterwards() {
-        let config = LoaderConfig { bad_sample: BadSample::Skip, ..LoaderConfig::cut(0, 12, 8, Bytes::mib(1)) };
-        let draw = Draw::of_extent(0, (0..12).collect(), 8);
-        let known = LoaderConfig { bad_sample: BadSample::Fail, ..config.clone() };
-        for (config, is_known) in [(&config, true), (&known, false)] {
-            let mut shares = Shares::new(config, 2, is_known);
-            assert_eq!(shares.delivered(&draw).unwrap().counts, [[12]]);
-            let limits = Arc::new(Limits { rank: 1, of_ranks: vec![vec![12]; 2] });
-            assert!(!shares.follow(&limits, &Speeds::unknown(2)));
-            assert_eq!((shares.planned(&draw, 0), shares.rank()), (None, 1));
-            let dealt = shares.delivered(&draw).unwrap();
-            assert!(dealt.rows_of(0).eq(iter::once(0..6)) && dealt.rows_of(1).eq(iter::once(6..12)), "{dealt:?}");
-        }
+    fn what_is_not_known_before_it_is_read_is_dealt_afterwards() {
+        let (draw, limits) =
+            (Draw::of_extent(0, (0..12).collect(), 8), Limits { rank: 1, of_ranks: vec![vec![12]; 2] });
+        let mut shares = Shares::new(Cells::default(), 1, 2, false);
+        assert_eq!(shares.delivered(&draw).unwrap().counts, [[12]], "one rank runs all");
+        assert!(!shares.follow(&Arc::new(limits), &Speeds::unknown(2)));
+        assert_eq!((shares.planned(&draw, 0), shares.rank()), (None, 1));
+        let dealt = shares.delivered(&draw).unwrap();
+        assert!(dealt.rows_of(0).eq(iter::once(0..6)) && dealt.rows_of(1).eq(iter::once(6..12)), "{dealt:?}");
     }
 }

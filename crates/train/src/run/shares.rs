@@ -12,7 +12,7 @@ use super::Run;
 use super::control::Control;
 use super::under_way::Samples;
 use crate::job::Job;
-use crate::loader::{Limits, Wanted};
+use crate::loader::{Limits, LoaderConfig, Wanted};
 use crate::source::Part;
 
 /// What all ranks have agreed on before a step.
@@ -94,9 +94,9 @@ fn whole(n: u64) -> u32 {
 impl<J: Job> Run<'_, '_, J> {
     /// Returns the micro-batches of a step that this rank runs, in parts as large as it holds.
     pub(super) fn own_micro_batches(&self, samples: &Samples<J>) -> Vec<StepPart> {
-        let (config, controller) = (&self.config.loader, self.control.controller());
+        let (LoaderConfig { cells, multiple_of, .. }, controller) = (&self.config.loader, self.control.controller());
         let most = |part: &Part, n_own: usize| match &self.agreed {
-            Some(Agreed { wanted: Wanted::Batches(_), limits, .. }) => limits.own(part.extent, config),
+            Some(Agreed { wanted: Wanted::Batches(_), limits, .. }) => limits.own(part.extent, cells, *multiple_of),
             Some(_) => controller.part_size(n_own),
             None => controller.part_size(samples.draw.n_rows()),
         };
