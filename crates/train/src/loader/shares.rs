@@ -66,10 +66,14 @@ fn whole(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
+/// Shares that are off by more than this part of what they should be are dealt anew, with what was read for them.
+const MUCH: f64 = 0.25;
+
 /// Deals the steps of a loader to the ranks, each alike.
 ///
 /// A step is dealt when it is planned, so that each rank reads what it runs. How far ahead that is differs between the ranks, so
-/// they deal by the speeds that all of them know by then: those from before as many steps as any may be ahead.
+/// they deal by the speeds that all of them know by then: those from before as many steps as any may be ahead. Where a rank turns
+/// out to be much faster or slower than that, as after the first steps, the steps ahead are dealt anew.
 /// What shows its samples only when it is read, as a stream does, is dealt when it is delivered.
 pub(super) struct Shares {
     /// None where a rank is alone.
@@ -101,15 +105,19 @@ impl Shares {
         }
     }
 
-    /// Goes by these limits from the next step on; returns whether what was planned ahead was dealt by others.
+    /// Goes by these limits from the next step on; returns whether what was planned ahead is to be dealt anew.
     pub(super) fn follow(&mut self, limits: &Arc<Limits>, speeds: &Speeds) -> bool {
         let is_known = |it: &(u64, Speeds)| it.0 <= self.n_delivered.saturating_sub(self.n_ahead);
         while self.heard.get(1).is_some_and(is_known) {
             self.heard.pop_front();
         }
+        let is_off = self.heard.front().is_some_and(|(_, before)| is_off(before, speeds));
+        if is_off {
+            self.heard.clear();
+        }
         self.heard.push_back((self.n_delivered, speeds.clone()));
         let before = self.limits.replace(Arc::clone(limits));
-        self.is_before_reading && before.as_ref() != Some(limits)
+        self.is_before_reading && (is_off || before.as_ref() != Some(limits))
     }
 
     /// Counts a step that was delivered.
@@ -152,6 +160,16 @@ impl Shares {
     }
 }
 
+/// Whether shares by the former speeds are much larger or smaller than by the latter.
+fn is_off(before: &Speeds, now: &Speeds) -> bool {
+    let shares = |speeds: &Speeds| {
+        let weights = speeds.weights();
+        let all: f64 = weights.iter().sum();
+        weights.into_iter().map(move |it| it / all)
+    };
+    shares(before).zip(shares(now)).any(|(before, now)| MUCH * now < (before - now).abs())
+}
+
 #[cfg(test)]
 mod tests {
     use std::iter;
@@ -166,47 +184,67 @@ mod tests {
         assert_eq!([held_multiple(4, &[9, 4]), held_multiple(4, &[9, 0]), held_multiple(4, &[9, 3])], [4, 4, 1]);
     }
 
+    fn speeds(positions: [u64; 2]) -> Speeds {
+        let mut speeds = Speeds::unknown(2);
+        speeds.hear(&positions.map(|positions| Worked { positions, took: Duration::from_secs(1) }));
+        speeds
+    }
+
+    fn of_two(rank: usize) -> Arc<Limits> {
+        Arc::new(Limits { rank, of_ranks: vec![vec![100]; 2] })
+    }
+
+    /// Deals 20 steps of 100 samples, each planned so many steps ahead of one that is about to be delivered; returns who runs what,
+    /// and which steps were dealt anew.
+    fn deal(speeds_before: &dyn Fn(u64) -> Speeds, ahead: &dyn Fn(u64) -> u64) -> (Vec<Dealt>, Vec<u64>) {
+        let draw = Draw::of_extent(0, (0..100).collect(), 8);
+        let mut shares = Shares::new(Cells::default(), 1, 3, true);
+        let (mut planned, mut anew) = (Vec::new(), Vec::new());
+        for step in 0..20 {
+            if shares.follow(&of_two(0), &speeds_before(step)) {
+                planned.truncate(usize::try_from(step).unwrap());
+                anew.push(step);
+            }
+            while planned.len() as u64 <= step + ahead(step) {
+                let n_waiting = planned.len() - usize::try_from(step).unwrap();
+                planned.push(shares.planned(&draw, n_waiting).unwrap());
+            }
+            shares.count();
+            assert!(shares.heard.len() <= 4, "{}", shares.heard.len());
+        }
+        planned.truncate(20);
+        (planned, anew)
+    }
+
     /// However far ahead a rank plans, and however late it does.
     #[test]
     fn ranks_deal_a_step_by_the_same_speeds() {
-        let draw = Draw::of_extent(0, (0..12).collect(), 8);
-        let limits = Arc::new(Limits { rank: 0, of_ranks: vec![vec![12]; 2] });
-        let speeds_of = |step: u64| {
-            let mut speeds = Speeds::unknown(2);
-            let worked = |positions| Worked { positions, took: Duration::from_secs(1) };
-            speeds.hear(&[worked(1000 * (1 + step % 5)), worked(1000)]);
-            speeds
-        };
-        let deal = |ahead: &dyn Fn(u64) -> u64| {
-            let mut shares = Shares::new(Cells::default(), 1, 3, true);
-            let (mut planned, mut next) = (Vec::new(), 0);
-            for step in 0..20 {
-                assert_eq!(shares.follow(&limits, &speeds_of(step)), step == 0);
-                while next <= step + ahead(step) {
-                    let n_waiting = usize::try_from(next - step).unwrap();
-                    planned.push(shares.planned(&draw, n_waiting).unwrap());
-                    next += 1;
-                }
-                shares.count();
-                assert!(shares.heard.len() <= 4, "{}", shares.heard.len());
-            }
-            planned.truncate(20);
-            planned
-        };
-        let dealt = deal(&|_| 2);
-        assert_eq!(dealt, deal(&|step| step % 3));
-        let sizes: Vec<_> = dealt.iter().map(|it| it.counts[0][0]).collect();
-        assert_eq!(sizes[..4], [6, 6, 6, 6], "nothing but the first is known of them");
-        assert!(sizes[4..].contains(&10), "{sizes:?}");
+        for speeds_before in
+            [&|step| speeds([1000 + 40 * (step % 5), 1000]), &|step| speeds([1000 * (1 + step % 7), 1000])]
+                as [&dyn Fn(u64) -> Speeds; 2]
+        {
+            let dealt = deal(speeds_before, &|_| 2);
+            assert!(dealt.0.iter().any(|it| *it != dealt.0[0]));
+            assert_eq!(dealt, deal(speeds_before, &|step| step % 3));
+            assert_eq!(dealt, deal(speeds_before, &|_| 0));
+        }
+    }
+
+    #[test]
+    fn what_is_little_is_followed_when_it_is_known_and_what_is_much_at_once() {
+        let first = |dealt: &[Dealt]| dealt.iter().map(|it| it.counts[0][0]).collect::<Vec<_>>();
+        let (dealt, anew) = deal(&|step| speeds([if step < 6 { 1000 } else { 1100 }, 1000]), &|_| 2);
+        assert_eq!((first(&dealt)[8], first(&dealt)[9], anew), (50, 52, vec![0]), "three steps later");
+        let (dealt, anew) = deal(&|step| speeds([if step < 6 { 1000 } else { 3000 }, 1000]), &|_| 2);
+        assert_eq!((first(&dealt)[5], first(&dealt)[6], anew), (50, 75, vec![0, 6]));
     }
 
     #[test]
     fn what_is_not_known_before_it_is_read_is_dealt_afterwards() {
-        let (draw, limits) =
-            (Draw::of_extent(0, (0..12).collect(), 8), Limits { rank: 1, of_ranks: vec![vec![12]; 2] });
+        let (draw, limits) = (Draw::of_extent(0, (0..12).collect(), 8), of_two(1));
         let mut shares = Shares::new(Cells::default(), 1, 2, false);
         assert_eq!(shares.delivered(&draw).unwrap().counts, [[12]], "one rank runs all");
-        assert!(!shares.follow(&Arc::new(limits), &Speeds::unknown(2)));
+        assert!(!shares.follow(&limits, &Speeds::unknown(2)));
         assert_eq!((shares.planned(&draw, 0), shares.rank()), (None, 1));
         let dealt = shares.delivered(&draw).unwrap();
         assert!(dealt.rows_of(0).eq(iter::once(0..6)) && dealt.rows_of(1).eq(iter::once(6..12)), "{dealt:?}");
