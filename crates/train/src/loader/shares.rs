@@ -73,7 +73,7 @@ const MUCH: f64 = 0.25;
 ///
 /// A step is dealt when it is planned, so that each rank reads what it runs. How far ahead that is differs between the ranks, so
 /// they deal by the speeds that all of them know by then: those from before as many steps as any may be ahead. Where a rank turns
-/// out to be much faster or slower than that, as after the first steps, the steps ahead are dealt anew.
+/// out to be much faster or slower than that, as after the first step, the steps ahead are dealt anew.
 /// What shows its samples only when it is read, as a stream does, is dealt when it is delivered.
 pub(super) struct Shares {
     /// None where a rank is alone.
