@@ -41,8 +41,8 @@ pub(crate) use self::padding::planned_padding;
 pub use self::position::{LoaderPosition, StreamedPosition};
 pub use self::room::{HostMemory, USUAL_BUFFERS};
 pub use self::samples::StepSamples;
-pub(crate) use self::shares::Limits;
-use self::shares::Shares;
+use self::shares::{Dealt, Shares};
+pub(crate) use self::shares::{Limits, whole};
 use crate::source::{Draw, Item, Source};
 use crate::too_large::TooLarge;
 use crate::workers::Workers;
@@ -86,6 +86,8 @@ struct Planned {
 
 /// What is told of a step beside its samples.
 struct Told {
+    /// Who runs it, where that was decided before it was read.
+    dealt: Option<Dealt>,
     ends_epoch: bool,
     /// Epochs that ended before it with a step that was left out.
     ended: Vec<EndedEpoch>,
@@ -195,9 +197,9 @@ impl<S: Source> Loader<S> {
         let StepSamples { mut draw, extents, mut skipped, buffer, ends_epoch, ended, .. } = samples;
         let ids = self.take_too_large(&mut draw, &extents);
         skipped.extend(ids);
-        let filling = Filling::new(Task { ticket: 0, draw, items: None, dealt: None, buffer });
+        let filling = Filling::new(Task { ticket: 0, draw, items: None, is_own: Vec::new(), buffer });
         let filled = filling.help(&*self.source, self.bad_sample).unwrap_or_else(|| unreachable!("nobody else helps"));
-        self.filled(filled, Told { ends_epoch, ended, skipped })
+        self.filled(filled, Told { dealt: None, ends_epoch, ended, skipped })
     }
 
     /// Passes over a step of which no sample is left, unless there was none before it either; what is told of it comes with
@@ -292,10 +294,10 @@ impl<S: Source> Loader<S> {
     /// Returns a step that was read, with what else is told of it.
     fn filled(&self, filled: Filled<S::Buffer>, told: Told) -> Result<StepSamples<S::Buffer>, LoaderError> {
         let Filled { buffer, content, .. } = filled;
-        let (Content { draw, dealt, extents, counted, tasks, skipped: unreadable }, mut told) = (content?, told);
-        told.skipped.extend(unreadable);
+        let Content { draw, extents, counted, tasks, skipped: unreadable } = content?;
+        let Told { dealt, ends_epoch, ended, mut skipped } = told;
+        skipped.extend(unreadable);
         let dealt = dealt.map_or_else(|| self.shares.delivered(&draw), Ok)?;
-        let Told { ends_epoch, ended, skipped } = told;
         Ok(StepSamples { draw, extents, counted, tasks, dealt, skipped, buffer, ends_epoch, ended })
     }
 
@@ -306,11 +308,13 @@ impl<S: Source> Loader<S> {
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             let items = self.leave_out_of(&mut draw, items, &mut skipped);
-            let dealt = self.shares.planned(&draw, self.queue.len()).map(|it| (it, self.shares.rank()));
-            let told = Told { ends_epoch, ended, skipped };
+            let dealt = self.shares.planned(&draw, self.queue.len());
+            let rows = dealt.as_ref().map(|it| it.rows_of(self.shares.rank()));
+            let is_own = rows.map_or_else(Vec::new, |rows| draw.are_of(rows).collect());
+            let told = Told { dealt, ends_epoch, ended, skipped };
             self.queue.push_back(Planned { ticket, told, after: self.order.position() });
             self.n_in_flight += 1;
-            let filling = Arc::new(Filling::new(Task { ticket, draw, items, dealt, buffer }));
+            let filling = Arc::new(Filling::new(Task { ticket, draw, items, is_own, buffer }));
             for _ in 0..filling.n_helpers().min(self.n_workers) {
                 self.workers.send(Arc::clone(&filling));
             }

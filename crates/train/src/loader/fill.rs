@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_types::Extent;
 
-use super::shares::Dealt;
 use crate::source::{Draw, Item, Source, SourceError};
 
 /// What becomes of a sample that cannot be read, twice in a row.
@@ -24,8 +23,8 @@ pub(super) struct Task<S: Source> {
     pub(super) draw: Draw,
     /// The samples, where they were read before they were planned.
     pub(super) items: Option<Vec<S::Item>>,
-    /// Who runs them, and which of the ranks reads them here; none where all are read.
-    pub(super) dealt: Option<(Dealt, usize)>,
+    /// Whether this rank runs each sample; empty where it reads all.
+    pub(super) is_own: Vec<bool>,
     pub(super) buffer: S::Buffer,
 }
 
@@ -41,8 +40,6 @@ pub(super) struct Filled<B> {
 pub(super) struct Content {
     /// Without what was left out.
     pub(super) draw: Draw,
-    /// Who runs it, where not all of it was read.
-    pub(super) dealt: Option<Dealt>,
     /// Lengths of each sample of the draw.
     pub(super) extents: Vec<Extent>,
     /// What each sample of the draw counts in a mean over positions.
@@ -58,7 +55,6 @@ pub(super) struct Filling<S: Source> {
     ticket: u64,
     draw: Draw,
     n_samples: usize,
-    dealt: Option<Dealt>,
     /// Whether this rank runs each sample; empty where it reads all.
     is_own: Vec<bool>,
     /// The first sample that nobody has begun to read.
@@ -82,14 +78,12 @@ type Read<T> = Result<Option<T>, SourceError>;
 type Outcomes<I> = Vec<Option<Read<I>>>;
 
 impl<S: Source> Filling<S> {
-    pub(super) fn new(Task { ticket, draw, items, dealt, buffer }: Task<S>) -> Self {
-        let is_own = dealt.as_ref().map_or_else(Vec::new, |(dealt, rank)| draw.are_of(dealt.rows_of(*rank)).collect());
-        let dealt = dealt.map(|it| it.0);
+    pub(super) fn new(Task { ticket, draw, items, is_own, buffer }: Task<S>) -> Self {
         let n_samples = draw.n_samples();
         let n_missing = if items.is_some() { 0 } else { n_samples };
         let read = items.into_iter().flatten().map(|item| Some(Ok(Some(item)))).collect();
         let rest = Mutex::new(Rest { read, n_missing, buffer: Some(buffer) });
-        Self { ticket, draw, n_samples, dealt, is_own, next: AtomicUsize::new(n_samples - n_missing), rest }
+        Self { ticket, draw, n_samples, is_own, next: AtomicUsize::new(n_samples - n_missing), rest }
     }
 
     /// Returns how many workers can do something for it.
@@ -168,7 +162,7 @@ impl<S: Source> Filling<S> {
         let extents = items.iter().map(Item::extent).collect();
         let counted = items.iter().map(Item::counted_positions).collect();
         let tasks = items.iter().map(Item::task).collect();
-        Ok(Content { draw, dealt: self.dealt.clone(), extents, counted, tasks, skipped })
+        Ok(Content { draw, extents, counted, tasks, skipped })
     }
 }
 

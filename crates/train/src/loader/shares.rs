@@ -62,7 +62,8 @@ impl Dealt {
     }
 }
 
-fn whole(n: u64) -> u32 {
+/// Returns a number of samples or positions, or the most that there may be.
+pub(crate) fn whole(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 

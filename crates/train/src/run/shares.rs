@@ -12,7 +12,7 @@ use super::Run;
 use super::control::Control;
 use super::under_way::Samples;
 use crate::job::Job;
-use crate::loader::{Limits, LoaderConfig, Wanted};
+use crate::loader::{Limits, LoaderConfig, Wanted, whole};
 use crate::source::Part;
 
 /// What all ranks have agreed on before a step.
@@ -85,10 +85,6 @@ pub(super) fn cut_between(
     let dealt = deal_batches(&vec![1.0; n_threads], Some(little), &batches)?;
     let cut = |(part, sizes): (StepPart, Vec<u32>)| part.cut(sizes.into_iter().filter(|it| 0 < *it).collect());
     Ok(parts.into_iter().zip(dealt).flat_map(cut).collect())
-}
-
-fn whole(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 impl<J: Job> Run<'_, '_, J> {

@@ -78,8 +78,8 @@ impl TokenBuffer {
         self.parts.clear();
     }
 
-    /// Adds rows of samples, padded to one edge, of which all of a row have at most `edge` positions; one without tokens is all
-    /// padding.
+    /// Adds rows of samples, padded to one edge, of which all of a row have at most `edge` positions; a sample
+    /// without tokens leaves padding.
     pub(crate) fn push<'a, R: IntoIterator<Item = Sample<'a>>>(
         &mut self,
         edge: u32,
